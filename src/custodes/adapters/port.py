@@ -1,0 +1,103 @@
+"""The port between dispatch and a runtime: what is asked, what comes back, what is told meanwhile.
+
+An adapter turns its runtime's own events into these Structs and nothing else crosses the border:
+no provider object, no transcript, no secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+Category = Literal["capacity", "auth", "unavailable", "timeout", "provider", "invalid"]
+Certainty = Literal["known_failed", "unknown"]
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A normalized failure (seed 000, "Normalized failure metadata").
+
+    ``retry_after_s`` is the provider's stated wait in whole seconds, rounded up; None where it
+    stated none. ``reason`` is composed by us and safe to store: never provider text, never a secret.
+    """
+
+    category: Category
+    reason: str
+    retryable: bool = False
+    retry_after_s: int | None = None
+    outcome: Certainty = "unknown"
+    overloaded: bool = False
+    """The provider is overloaded (503, 529): no quota of ours, a short mark at most."""
+    accepted: bool = False
+    """The runtime had begun the work (output or tool activity was seen)."""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the runtime says it used: tokens as integers, cost in USD. None where it says nothing."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class DispatchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt, fully resolved. ``timeout_s`` is the supervisor's own deadline in seconds."""
+
+    run_id: str
+    role: str
+    prompt: str
+    mutable: bool
+    cwd: str
+    timeout_s: float
+    model: str | None = None
+    effort: str | None = None
+    schema: dict[str, Any] | None = None
+    """JSON Schema of the wanted evidence, for runtimes that can enforce one."""
+    environment: dict[str, str] = {}
+    """Variables this attempt must carry (``CUSTODES_RUN``, ``TRACEPARENT``, …), over the adapter's own."""
+
+
+class DispatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt came to. Success needs ``failure is None``: the runtime's positive completion."""
+
+    text: str = ""
+    """The final answer, bounded; empty on failure."""
+    structured: Any = None
+    """The final answer as a JSON value, where the runtime itself produced one."""
+    failure: Failure | None = None
+    usage: Usage | None = None
+    native_thread_id: str | None = None
+    served_model: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """A thing the runtime was seen doing. ``output`` is the first or further model output (never a
+    banner): the first one confirms a probe. ``pid`` comes with ``started``, ``chars`` with ``output``."""
+
+    kind: Literal["started", "output", "tool", "usage", "retrying"]
+    pid: int | None = None
+    chars: int | None = None
+    tool: str | None = None
+    usage: Usage | None = None
+
+
+ProgressSink = Callable[[Progress], None]
+"""Called from the attempt's task; returns at once and never raises."""
+
+
+class Runtime(Protocol):
+    """One runtime, ready to be called. Made once for each adapter by its dispatch module's
+    ``runtime(descriptor: Descriptor) -> Runtime``."""
+
+    async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        """Do the work and say what came of it.
+
+        Provider and runtime errors come back as ``failure``, never as an exception. Under
+        cancellation everything that was started is ended, with proof, before the cancellation goes on.
+        ``request.timeout_s`` is enforced here and gives category ``timeout``, outcome ``unknown``.
+        """
+        ...
+
+

@@ -1,0 +1,42 @@
+"""What the operator decided, as Structs with every default (seed 000, "Routing policy")."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Mode = Literal["explicit", "adaptive", "suggest"]
+Complexity = Literal["CLEAR", "COMPLICATED", "COMPLEX", "CHAOTIC"]
+FallbackPolicy = Literal["fail_closed", "same_adapter_default", "next_eligible"]
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a role's work goes. An empty field is inherited from the next step of the resolution."""
+
+    adapter: str = ""
+    model: str = ""
+    effort: str = ""
+
+
+class Cooldown(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds. ``maximum_seconds`` caps our own exponential backoff; a provider's stated wait wins up to
+    ``retry_after_ceiling_seconds`` (design, section 4)."""
+
+    default_seconds: int = 300
+    maximum_seconds: int = 3600
+    retry_after_ceiling_seconds: int = 691_200
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """``.coding-os/hub-settings.json::model_routing``, normalized and complete."""
+
+    enabled: bool = False
+    mode: Mode = "explicit"
+    complexity_threshold: Complexity = "COMPLICATED"
+    fallback_policy: FallbackPolicy = "fail_closed"
+    max_parallel: int = 3
+    """Attempts that run at once on this host, 1 to 16."""
+    cooldown: Cooldown = Cooldown()
+    orchestrator: Target = Target()
+    roles: dict[str, Target] = {}

@@ -1,0 +1,66 @@
+"""What happens in a conversation, as typed events for hosts, progress trees and logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from custodes.adapters.port import Failure, Progress
+from custodes.supervision.work import Outcome, Refusal
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """``at`` is wall time in seconds since the epoch."""
+
+    at: float
+    conversation: str
+    run_id: str
+
+
+class ChildQueued(Event, tag="child_queued"):
+    role: str
+    name: str
+
+
+class ChildWaiting(Event, tag="child_waiting"):
+    """``reason`` is ``slot``, ``scope`` or ``recovery`` (then ``seconds`` says how long)."""
+
+    reason: str
+    seconds: float | None = None
+
+
+class AttemptStarted(Event, tag="attempt_started"):
+    number: int
+    adapter: str
+    model: str | None
+    effort: str | None
+    pool: str
+    probe: bool
+    fallback_reason: str | None = None
+
+
+class AttemptProgress(Event, tag="attempt_progress"):
+    number: int
+    progress: Progress
+
+
+class AttemptRefused(Event, tag="attempt_refused"):
+    """No pool let the attempt in (it may still wait, or the child ends refused)."""
+
+    refusal: Refusal
+
+
+class AttemptEnded(Event, tag="attempt_ended"):
+    number: int
+    pool: str
+    seconds: float
+    failure: Failure | None = None
+
+
+class ChildEnded(Event, tag="child_ended"):
+    outcome: Outcome
+
+
+Observer = Callable[[Event], None]
+"""Called in the order of events, from the conversation's tasks; returns at once and never raises."""
