@@ -1,0 +1,106 @@
+"""A bounded mailbox: full is an error for the sender, never a wait.
+
+It belongs to the child, not to one incarnation of its actor, so that a ref outlives a restart. Each
+incarnation reads it until it is told to leave; what waits when an incarnation is lost is failed, since it
+was said to somebody who is gone, and what comes between two incarnations waits for the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+
+from .envelope import Envelope
+from .errors import ActorStopped, MailboxFull
+
+
+class Mailbox:
+    __slots__ = ("_leaving", "_path", "_queue", "_refusal", "_wakeup", "capacity", "refused", "undelivered")
+
+    def __init__(self, path: str, capacity: int) -> None:
+        self._path = path
+        self._queue: deque[Envelope] = deque()
+        self._refusal: str | None = None
+        self._leaving = False
+        self._wakeup: anyio.Event | None = None
+        self.capacity = capacity
+        self.refused = 0
+        """Messages that found it full."""
+        self.undelivered = 0
+        """Messages accepted that no actor took: their incarnation was lost first."""
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def put(self, envelope: Envelope) -> None:
+        """:raises ActorStopped: it is closed for good.
+        :raises MailboxFull: ``capacity`` messages wait.
+        """
+        if self._refusal is not None:
+            raise ActorStopped(self._path, self._refusal)
+        if len(self._queue) >= self.capacity:
+            self.refused += 1
+            raise MailboxFull(self._path, self.capacity)
+        self._queue.append(envelope)
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def withdraw(self, envelope: Envelope) -> None:
+        """Take back a message that was not begun; do nothing if it was. (At most ``capacity`` steps.)"""
+        try:
+            self._queue.remove(envelope)
+        except ValueError:
+            pass
+
+    async def get(self) -> Envelope | None:
+        """The next message, or None when the incarnation is to leave. Always a checkpoint."""
+        await self._wait()
+        return None if self._leaving else self._queue.popleft()
+
+    async def get_batch(self, limit: int) -> list[Envelope]:
+        """Everything that waits, up to ``limit``; empty when the incarnation is to leave."""
+        await self._wait()
+        if self._leaving:
+            return []
+        queue = self._queue
+        return [queue.popleft() for _ in range(min(limit, len(queue)))]
+
+    async def _wait(self) -> None:
+        if self._queue or self._leaving:
+            # A checkpoint before each message: an actor that never awaits can neither starve the
+            # loop nor take up a message after it was cancelled.
+            await anyio.lowlevel.checkpoint()
+        while not self._queue and not self._leaving:
+            self._wakeup = anyio.Event()
+            try:
+                await self._wakeup.wait()
+            finally:
+                self._wakeup = None
+
+    def leave(self) -> None:
+        """The present incarnation's reader gets no more messages."""
+        self._leaving = True
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def reopen(self, capacity: int) -> None:
+        """For the next incarnation."""
+        self.capacity = capacity
+        self._leaving = False
+        self._refusal = None
+
+    def refuse(self, reason: str) -> None:
+        """Closed for good: senders get :exc:`ActorStopped` with this reason."""
+        if self._refusal is None:
+            self._refusal = reason
+
+    def fail_waiting(self, error: Callable[[], Exception]) -> None:
+        """Fail every message that waits, each with an error of its own."""
+        while self._queue:
+            envelope = self._queue.popleft()
+            self.undelivered += 1
+            if envelope.reply is not None:
+                envelope.reply.fail(error())
