@@ -1,0 +1,168 @@
+"""The end of a run: each child's evidence or reason, and the totals; the same data as text and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from custodes.cli.output import FAILED, paint, plain, write
+from custodes.supervision.evidence import Evidence
+from custodes.supervision.work import Outcome
+
+_STYLES = {"done": "green", "skipped": "dim", "cancelled": "yellow", "refused": "yellow"}
+_SHOWN = 5
+"""How many entries of one kind the text shows; JSON has them all."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """``seconds`` is wall time. Tokens and cost are sums of what the runtimes reported; None where none did."""
+
+    children: int
+    by_status: dict[str, int]
+    attempts: int
+    fallbacks: int
+    probes: int
+    limits: int
+    seconds: float
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    status: str
+    outcomes: tuple[Outcome, ...]
+    totals: Totals
+
+    @property
+    def code(self) -> int:
+        return 0 if self.status == "done" else FAILED
+
+
+def report_of(name: str, outcomes: Sequence[Outcome], seconds: float, *, cancelled: bool = False) -> Report:
+    """``done`` where every child ended well (a dry run counts), else what went wrong."""
+    well = all(outcome.status in ("done", "skipped") for outcome in outcomes)
+    return Report(
+        name=name,
+        status="cancelled" if cancelled else "done" if well else "failed",
+        outcomes=tuple(outcomes),
+        totals=totals_of(outcomes, seconds),
+    )
+
+
+def totals_of(outcomes: Sequence[Outcome], seconds: float) -> Totals:
+    attempts = [attempt for outcome in outcomes for attempt in outcome.attempts]
+    usages = [attempt.usage for attempt in attempts if attempt.usage is not None]
+
+    def total(field: str) -> int | float | None:
+        known = [value for usage in usages if (value := getattr(usage, field)) is not None]
+        return sum(known) if known else None
+
+    return Totals(
+        children=len(outcomes),
+        by_status=dict(Counter(outcome.status for outcome in outcomes)),
+        attempts=len(attempts),
+        fallbacks=sum(len({a.pool for a in outcome.attempts}) > 1 for outcome in outcomes),
+        probes=sum(attempt.health_probe for attempt in attempts),
+        limits=sum(a.failure is not None and a.failure.category == "capacity" for a in attempts),
+        seconds=round(seconds, 3),
+        input_tokens=total("input_tokens"),  # type: ignore[arg-type]  # a sum of integers
+        output_tokens=total("output_tokens"),  # type: ignore[arg-type]
+        cost_usd=total("cost_usd"),
+    )
+
+
+def write_report(report: Report) -> None:
+    for outcome in report.outcomes:
+        write()
+        write(f"{paint(plain(outcome.name), 'bold')}  {outcome.role}  {_status(outcome)}  {_where(outcome)}".rstrip())
+        for text in _body(outcome):
+            write(f"  {text}")
+    write()
+    write(_totals(report))
+
+
+def _status(outcome: Outcome) -> str:
+    return paint(outcome.status, _STYLES.get(outcome.status, "red"))
+
+
+def _where(outcome: Outcome) -> str:
+    if not outcome.attempts:
+        return ""
+    last = outcome.attempts[-1]
+    model = f" {plain(last.model)}" if last.model else ""
+    return paint(f"{last.pool}{model}  {last.seconds:.1f} s", "dim")
+
+
+def _body(outcome: Outcome) -> Iterator[str]:
+    if outcome.evidence is not None:
+        yield plain(outcome.evidence.summary, 400)
+        yield from _details(outcome.evidence)
+    if outcome.failure is not None:
+        yield f"{outcome.failure.category}: {plain(outcome.failure.reason)}"
+        if outcome.status == "unknown":
+            yield "it may have had an effect, so it is never run again by itself; look at its scope first"
+    if (refusal := outcome.refusal) is not None:
+        yield f"{refusal.category}: {plain(refusal.reason)}"
+        for wait in refusal.waiting:
+            yield f"{wait.pool} is {wait.state.replace('_', ' ')}, {wait.recovery_s} s: {plain(wait.reason)}"
+        for reason in refusal.passed_over:
+            yield f"passed over: {plain(reason)}"
+        if refusal.retry_after_s is not None:
+            yield f"the soonest recovery is in {refusal.retry_after_s} s; --wait lets it wait for that"
+    if outcome.output_json is not None:
+        proposed = msgspec.json.encode(outcome.output_json.get("proposed_route")).decode()
+        yield f"would run: {plain(proposed, 400)}"
+
+
+def _details(evidence: Evidence) -> Iterator[str]:
+    """The entries of a slice that has any, one line each, whatever its role."""
+    for field in evidence.__struct_fields__:
+        value = getattr(evidence, field)
+        if field == "summary" or not value:
+            continue
+        if not isinstance(value, tuple):
+            yield f"{field.replace('_', ' ')}: {plain(str(value))}"
+            continue
+        for entry in value[:_SHOWN]:
+            yield f"- {plain(_entry(entry))}"
+        if len(value) > _SHOWN:
+            yield f"  and {len(value) - _SHOWN} more {field.replace('_', ' ')}"
+
+
+def _entry(entry: object) -> str:
+    if not isinstance(entry, msgspec.Struct):
+        return str(entry)
+    words = []
+    for field in entry.__struct_fields__:
+        value = getattr(entry, field)
+        if isinstance(value, bool):
+            words.append({"passed": "passed" if value else "FAILED"}.get(field, f"{field} {value}"))
+        elif value not in ("", (), None):
+            words.append(str(value))
+    return "  ".join(words)
+
+
+def _totals(report: Report) -> str:
+    totals = report.totals
+    words = [f"{count} {status}" for status, count in totals.by_status.items()]
+    words += [f"{totals.attempts} attempts"]
+    words += [f"{count} {name}" for name, count in _rare(totals) if count]
+    if totals.input_tokens is not None or totals.output_tokens is not None:
+        words.append(f"{totals.input_tokens or 0} tokens in, {totals.output_tokens or 0} out")
+    if totals.cost_usd is not None:
+        words.append(f"{totals.cost_usd:.4f} USD")
+    words.append(f"{totals.seconds:.1f} s")
+    style = "green" if report.status == "done" else "red"
+    return f"{paint(report.name + ' ' + report.status, style)}: {', '.join(words)}"
+
+
+def _rare(totals: Totals) -> tuple[tuple[str, int], ...]:
+    return (
+        ("met a limit", totals.limits),
+        ("fell back", totals.fallbacks),
+        ("probes", totals.probes),
+    )
