@@ -7,7 +7,7 @@ asker is told, and the supervisor decides. What a domain can foresee is no crash
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import anyio
 
@@ -15,7 +15,7 @@ from .envelope import Message
 from .errors import UnhandledMessage
 
 if TYPE_CHECKING:  # an actor is a supervisor's child, and can ask it for siblings: each knows the other
-    from .child import Child
+    from .actor_child import ActorChild
     from .ref import ActorRef
     from .supervisor import Supervisor
 
@@ -28,7 +28,7 @@ class ActorContext:
 
     __slots__ = ("_child",)
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ActorChild) -> None:
         self._child = child
 
     @property
@@ -39,14 +39,12 @@ class ActorContext:
     @property
     def ref(self) -> ActorRef:
         """Itself, to be handed to others. It outlives a restart."""
-        ref = self._child.ref
-        assert ref is not None  # only an actor has a context
-        return ref
+        return self._child.ref
 
     @property
     def supervisor(self) -> Supervisor:
         """Its own supervisor: where siblings are looked up and started."""
-        return cast("Supervisor", self._child.owner)  # there is one kind of owner
+        return self._child.owner.supervisor
 
     @property
     def restarts(self) -> int:
@@ -58,7 +56,7 @@ class ActorContext:
         self._child.leave()
 
     def cleanup(self) -> anyio.CancelScope:
-        """A shield for clean-up, bounded by the spec's ``shutdown`` seconds from when the stop was asked for::
+        """A shield for clean-up, bounded by the spec's ``shutdown`` seconds from the stop on::
 
             try:
                 await work()
@@ -69,7 +67,7 @@ class ActorContext:
         After the bound the clean-up itself is cancelled. (A shield of your own has no bound but yours:
         the supervisor waits for it, says so in the log, and shows it as ``overran``.)
         """
-        return anyio.CancelScope(deadline=self._child.cleanup_deadline(), shield=True)
+        return self._child.cleanup_scope()
 
 
 def handles(

@@ -7,49 +7,31 @@ A child outlives its incarnations. It is in one of five states::
         └──────── restarted ──── waiting ◂── by the strategy ─────┤
                                      └──────── for good ──────────┴──▸ ended
 
-This file changes states and fails messages; what is to follow an incarnation is the owner's decision
-(:meth:`Owner.child_over`).
+This file changes states; :mod:`.actor_child` and :mod:`.supervisor_child` say what an incarnation does. What
+is to follow it is the owner's decision (:meth:`Owner.child_over`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from .actor import Actor, ActorContext
 from .cancellation import ChildEnd, Ending, Outcome
 from .child_spec import ChildSpec, Restart
-from .envelope import ContextHooks
-from .errors import ActorCrashed, ActorStopped, InvalidSpec, StartFailed
-from .loop import logger, serve
-from .mailbox import Mailbox
-from .ref import ActorRef
+from .errors import ActorStopped, StartFailed
+from .loop import logger
 from .statistics import ActorStatistics, State, SupervisorStatistics
 
-
-class Subtree(ABC):
-    """What a child needs of a supervisor that is its occupant."""
-
-    @abstractmethod
-    def adopt(self, child: Child) -> None:
-        """Take a place in the tree. :raises InvalidSpec: it has one, or cannot stand as it is."""
-
-    @abstractmethod
-    async def serve(self, started: Callable[[], None]) -> None:
-        """Run until told to stop. :raises SupervisorFailed: its intensity was exceeded."""
-
-    @abstractmethod
-    def request_stop(self, reason: str) -> None: ...
-
-    @abstractmethod
-    def statistics(self) -> SupervisorStatistics: ...
+if TYPE_CHECKING:  # what an owner shows of itself to its actors
+    from .supervisor import Supervisor
 
 
 class Owner(ABC):
     """What a child needs of its supervisor."""
+
+    supervisor: Supervisor
 
     @abstractmethod
     def child_over(self, child: Child) -> None:
@@ -65,59 +47,37 @@ class Owner(ABC):
         """The task group itself was cancelled: by an exception that no supervisor handles, such as ^C."""
 
 
-class Child:
+class Child(ABC):
     __slots__ = (
         "_changed",
-        "_cleanup_by",
-        "_mailbox",
-        "_scope",
-        "_start_context",
         "alive",
         "began",
         "crash",
         "dynamic",
         "ending",
-        "handled",
-        "hooks",
         "incarnation",
         "interrupted",
-        "occupant",
-        "overran",
         "owner",
         "path",
-        "ref",
         "restarts",
         "spec",
         "state",
-        "unhandled",
     )
 
-    _scope: anyio.CancelScope
-
-    def __init__(
-        self, spec: ChildSpec[Any], owner: Owner, path: str, hooks: ContextHooks | None, *, dynamic: bool
-    ) -> None:
+    def __init__(self, spec: ChildSpec[Any], owner: Owner, path: str, *, dynamic: bool) -> None:
         self.spec = spec
         self.owner = owner
         self.path = path
-        self.hooks = hooks
         self.dynamic = dynamic
         self.state: State = "starting"
-        self.alive = False  # an incarnation of it has a task
         self.ending = Ending()
-        self.occupant: Actor | Subtree | None = None
-        self.ref: ActorRef | None = None
-        self.crash: BaseException | None = None  # of the last incarnation
         self.incarnation = 0
         self.restarts = 0
-        self.handled = 0
-        self.unhandled = 0
-        self.overran = False
-        self._mailbox: Mailbox | None = None  # an actor's
-        self._start_context = None if hooks is None else hooks.capture()
-        self.began = False
-        self.interrupted: str | None = None
-        self._cleanup_by: float | None = None
+        # Of the present incarnation, or of the last one:
+        self.alive = False  # it has a task
+        self.began = False  # its start has succeeded
+        self.interrupted: str | None = None  # why the strategy stopped it
+        self.crash: BaseException | None = None
         self._changed: anyio.Event | None = None  # made only if somebody waits
 
     # What a strategy sees of it (strategies.Sibling).
@@ -129,59 +89,65 @@ class Child:
     def restart(self) -> Restart:
         return self.spec.restart
 
+    # -- What differs between an actor and a supervisor
+
+    @abstractmethod
+    def seat(self, occupant: object) -> None:
+        """Take in what ``start`` returned. :raises InvalidSpec: it cannot be this child."""
+
+    @abstractmethod
+    async def occupy(self) -> None:
+        """Run the occupant; call :meth:`begun` once it has started."""
+
+    @abstractmethod
+    async def clean_up(self) -> None:
+        """Runs last, where the start has succeeded."""
+
+    @abstractmethod
+    def halt(self, reason: str) -> None:
+        """Make the occupant end soon."""
+
+    @abstractmethod
+    def fail_waiting(self, *, for_good: bool) -> None:
+        """Whoever waits for the occupant is told that it is lost (:attr:`crash`, :attr:`stop_reason`)."""
+
+    @abstractmethod
+    def vacate(self) -> None:
+        """Let go of the occupant: its incarnation is over."""
+
+    @property
+    @abstractmethod
+    def starts_at_once(self) -> bool:
+        """Whether its start has nothing to wait for."""
+
+    @property
+    @abstractmethod
+    def overran(self) -> bool:
+        """It was told to stop, and its clean-up has used up its bound."""
+
+    @abstractmethod
+    def statistics(self) -> ActorStatistics | SupervisorStatistics: ...
+
     # -- Starting
 
-    def prepare(self) -> None:
-        """Make the occupant of the next incarnation.
-
-        :raises StartFailed: the start callable raised, or what it returned cannot be a child.
-        """
-        try:
-            occupant = self.spec.start()
-            if isinstance(occupant, Actor):
-                self._seat(occupant)
-            elif isinstance(occupant, Subtree):
-                occupant.adopt(self)
-            else:
-                raise InvalidSpec(  # noqa: TRY301  # told like whatever else goes wrong here
-                    self.path,
-                    f"start must return an actor or a supervisor, not {type(occupant).__qualname__}",
-                )
-        except Exception as error:
-            raise StartFailed(self.path, "its start callable failed", error) from error
+    def prepare(self, occupant: object) -> None:
+        """Begin the next incarnation with a new occupant. :raises InvalidSpec: it cannot be this child."""
+        self.seat(occupant)
+        if self.ending.end is not None:
+            self.ending = Ending()  # a transient child that had completed is needed once more
         if self.incarnation:
             self.restarts += 1
         self.incarnation += 1
-        self.occupant = occupant
-        self.crash = None
         self.alive = True
-        self._scope = anyio.CancelScope()
         self.began = False
         self.interrupted = None
-        self._cleanup_by = None
-        self._enter("starting")
+        self.crash = None
+        self.enter("starting")
 
-    def _seat(self, actor: Actor) -> None:
-        if hasattr(actor, "context"):
-            raise InvalidSpec(
-                self.path, "start must make a new actor each time; this one has a place already"
-            )
-        if self._mailbox is None:
-            self._mailbox = Mailbox(self.path, actor.mailbox_size)
-            self.ref = ActorRef(self, self._mailbox)
-        else:
-            self._mailbox.reopen(actor.mailbox_size)
-        actor.context = ActorContext(self)
-
-    @property
-    def starts_at_once(self) -> bool:
-        """Whether its start has nothing to wait for."""
-        occupant = self.occupant
-        return (
-            isinstance(occupant, Actor)
-            and type(occupant).on_start is Actor.on_start
-            and self.stop_reason is None
-        )
+    def begun(self) -> None:
+        self.began = True
+        if self.state == "starting":
+            self.enter("running")
 
     async def wait_started(self) -> None:
         """:raises StartFailed: its ``on_start``, or a child of its own, raised.
@@ -200,55 +166,25 @@ class Child:
     async def live(self) -> None:
         """The task of one incarnation."""
         try:
-            try:
-                with self._scope:
-                    if self.stop_reason is None:
-                        await self._occupy()
-            except BaseException as error:  # noqa: BLE001  # raised on where it is none
-                self._crashed(error)
-            occupant = self.occupant
-            if self.began and isinstance(occupant, Actor) and type(occupant).on_stop is not Actor.on_stop:
-                await self._run_on_stop(occupant)
+            if self.stop_reason is None:  # a stop may come between a spawn and its first step
+                try:
+                    await self.occupy()
+                except BaseException as error:
+                    self._take_crash(error)
+            if self.began:
+                earlier = self.crash
+                try:
+                    await self.clean_up()
+                except BaseException as error:
+                    self._take_crash(error)
+                    if isinstance(earlier, Exception) and isinstance(error, Exception):
+                        self.crash = ExceptionGroup("a crash, and another in on_stop", [earlier, error])
         finally:
             self.alive = False
+            self.vacate()
             self.owner.child_over(self)
 
-    async def _occupy(self) -> None:
-        occupant = self.occupant
-        if isinstance(occupant, Subtree):
-            await occupant.serve(self._started)
-            return
-        assert isinstance(occupant, Actor)
-        assert self._mailbox is not None
-        if type(occupant).on_start is not Actor.on_start:
-            if self.hooks is None:
-                await occupant.on_start()
-            else:
-                with self.hooks.attach(self._start_context):
-                    await occupant.on_start()
-        self._started()
-        await serve(occupant, self, self._mailbox)
-
-    def _started(self) -> None:
-        self.began = True
-        if self.state == "starting":
-            self._enter("running")
-
-    async def _run_on_stop(self, actor: Actor) -> None:
-        if self.stop_reason is not None:
-            reason = self.stop_reason
-        else:
-            reason = "normal" if self.crash is None else f"crashed: {type(self.crash).__name__}"
-        earlier = self.crash
-        try:
-            with anyio.CancelScope(deadline=self.cleanup_deadline(), shield=True):
-                await actor.on_stop(reason)
-        except BaseException as error:  # noqa: BLE001  # raised on where it is no crash
-            self._crashed(error)
-            if isinstance(earlier, Exception) and isinstance(error, Exception):
-                self.crash = ExceptionGroup("a crash, and another in on_stop", [earlier, error])
-
-    def _crashed(self, error: BaseException) -> None:
+    def _take_crash(self, error: BaseException) -> None:
         """Take ``error`` as this incarnation's crash; raise on what no supervisor may handle.
 
         A cancellation that nobody of the tree asked for is a crash: with asyncio one can come out of a
@@ -259,9 +195,9 @@ class Child:
                 self.crash = error
                 raise error
             if self.stop_reason is not None:
-                return  # one cancellation more does not matter
+                return  # told to stop already: one cancellation more changes nothing
         self.crash = error
-        self._lose_waiting(error, comes_back=self.restart != "temporary")
+        self.fail_waiting(for_good=self.restart == "temporary")
 
     # -- Its end
 
@@ -274,76 +210,34 @@ class Child:
         """Tell it to stop for good. Only the first reason counts."""
         if not self.ending.request(reason):
             return
-        if self._mailbox is not None:
-            self._mailbox.refuse(reason)
-            self._mailbox.fail_waiting(lambda: ActorStopped(self.path, reason))
+        self.fail_waiting(for_good=True)
         if self.alive:
             self._halt(reason)
         else:
             self.owner.child_idle_stopped(self)
 
     def interrupt(self, reason: str) -> None:
-        """Stop this incarnation; the strategy decides about a next one."""
+        """Stop this incarnation; whether there is a next one is the strategy's matter."""
         if self.alive and self.stop_reason is None:
             self.interrupted = reason
-            self._lose_waiting(None, comes_back=self.restart != "temporary")
+            self.fail_waiting(for_good=self.restart == "temporary")
             self._halt(reason)
 
     def _halt(self, reason: str) -> None:
-        if self.state == "stopping":
-            return
-        self._enter("stopping")
-        if isinstance(self.occupant, Subtree):
-            self.occupant.request_stop(reason)
-        else:
-            self._cleanup_by = anyio.current_time() + self.spec.shutdown
-            self._scope.cancel()
+        if self.state != "stopping":
+            self.enter("stopping")
+            self.halt(reason)
 
-    def leave(self) -> None:
-        """End normally after the message in hand."""
-        assert self._mailbox is not None
-        self._mailbox.leave()
-        self._lose_waiting(None, comes_back=self.restart == "permanent")
-
-    def cleanup_deadline(self) -> float:
-        """On anyio's clock: ``shutdown`` seconds from the stop, or from the first call where none was asked."""
-        if self._cleanup_by is None:
-            self._cleanup_by = anyio.current_time() + self.spec.shutdown
-        return self._cleanup_by
-
-    def loss(self, error: BaseException | None, *, in_hand: bool) -> Exception:
-        """What an asker is told of an incarnation that was lost to ``error``, or to a stop."""
-        told = self.stop_reason is not None or self.owner.collapsing
-        if error is None or (told and not isinstance(error, Exception)):
-            return ActorStopped(self.path, self.stop_reason or "normal")
-        return ActorCrashed(self.path, error, in_hand=in_hand)
-
-    def _lose_waiting(self, error: BaseException | None, *, comes_back: bool) -> None:
-        if self._mailbox is None:
-            return
-        if not comes_back:
-            self._mailbox.refuse(self.stop_reason or ("normal" if error is None else "crashed"))
-        self._mailbox.fail_waiting(lambda: self.loss(error, in_hand=False))
-
-    def wait_for_restart(self) -> None:
-        self.occupant = None
-        self._enter("waiting")
+    def await_restart(self) -> None:
+        self.enter("waiting")
 
     def finish(self, outcome: Outcome) -> ChildEnd:
-        """The terminal record. What still waits is failed, and nothing more is taken in."""
-        self.overran = self._cleanup_by is not None and anyio.current_time() >= self._cleanup_by
+        """The terminal record."""
         end = ChildEnd(self.path, outcome, self.stop_reason, self.crash, self.overran)
-        if self._mailbox is not None:
-            self._mailbox.refuse(self.stop_reason or ("normal" if self.crash is None else "crashed"))
-            self._mailbox.fail_waiting(lambda: self.loss(self.crash, in_hand=False))
-        self.occupant = None
-        self._enter("ended")
+        self.fail_waiting(for_good=True)
+        self.enter("ended")
         self.ending.reach(end)
         return end
-
-    def revive(self) -> None:
-        """A transient child that had completed is started again by the strategy: a new life, a new end."""
-        self.ending = Ending()
 
     async def wait_over(self) -> None:
         """Wait until no incarnation of it runs."""
@@ -351,11 +245,10 @@ class Child:
             await self._change()
 
     def warn_overrun(self) -> None:
-        logger.warning(
-            "%s is still at its clean-up %g s after it was told to stop", self.path, self.spec.shutdown
-        )
+        seconds = self.spec.shutdown
+        logger.warning("%s is still at its clean-up %g s after it was told to stop", self.path, seconds)
 
-    def _enter(self, state: State) -> None:
+    def enter(self, state: State) -> None:
         self.state = state
         if self._changed is not None:
             self._changed.set()
@@ -365,21 +258,3 @@ class Child:
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
-
-    # -- Introspection
-
-    def statistics(self) -> ActorStatistics | SupervisorStatistics:
-        if isinstance(self.occupant, Subtree):
-            return self.occupant.statistics()
-        return ActorStatistics(
-            path=self.path,
-            state=self.state,
-            mailbox_depth=0 if self._mailbox is None else len(self._mailbox),
-            mailbox_size=0 if self._mailbox is None else self._mailbox.capacity,
-            handled=self.handled,
-            unhandled=self.unhandled,
-            refused=0 if self._mailbox is None else self._mailbox.refused,
-            undelivered=0 if self._mailbox is None else self._mailbox.undelivered,
-            restarts=self.restarts,
-            overran=self.overran,
-        )

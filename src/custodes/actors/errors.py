@@ -1,3 +1,4 @@
+# ruff: noqa: N818  # named for what is so (MailboxFull, ActorStopped), as trio and anyio name theirs
 """What can go wrong between actors: one base, and every error names a path in the tree.
 
 An error's words hold the type of a cause and never its text: what an actor was working on may be

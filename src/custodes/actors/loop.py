@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from .actor import Actor, BatchActor
 from .envelope import Envelope
 from .errors import ActorError, UnhandledMessage
-from .mailbox import Mailbox
 
 if TYPE_CHECKING:  # the child runs this loop over itself
-    from .child import Child
+    from .actor_child import ActorChild
 
 logger = logging.getLogger("custodes.actors")
 
 
-async def serve(actor: Actor, child: Child, mailbox: Mailbox) -> None:
+async def serve(actor: Actor, child: ActorChild) -> None:
     """One message at a time. An exception that leaves this is the actor's crash."""
     if isinstance(actor, BatchActor):
-        await _serve_batches(actor, child, mailbox)
+        await _serve_batches(actor, child)
         return
+    mailbox = child.mailbox
     attach = None if child.hooks is None else child.hooks.attach
     while (envelope := await mailbox.get()) is not None:
         try:
@@ -44,8 +44,8 @@ async def serve(actor: Actor, child: Child, mailbox: Mailbox) -> None:
                 envelope.reply.answer(answer)
 
 
-async def _serve_batches(actor: BatchActor, child: Child, mailbox: Mailbox) -> None:
-    while batch := await mailbox.get_batch(actor.batch_size):
+async def _serve_batches(actor: BatchActor, child: ActorChild) -> None:
+    while batch := await child.mailbox.get_batch(actor.batch_size):
         try:
             answers = await actor.receive_batch([envelope.message for envelope in batch])
             if len(answers) != len(batch):
@@ -61,13 +61,13 @@ async def _serve_batches(actor: BatchActor, child: Child, mailbox: Mailbox) -> N
                 envelope.reply.answer(answer)
 
 
-def _fail(envelopes: list[Envelope], child: Child, error: BaseException) -> None:
+def _fail(envelopes: list[Envelope], child: ActorChild, error: BaseException) -> None:
     for envelope in envelopes:
         if envelope.reply is not None:
             envelope.reply.fail(child.loss(error, in_hand=True))
 
 
-def _unhandled(envelope: Envelope, child: Child, error: UnhandledMessage) -> None:
+def _unhandled(envelope: Envelope, child: ActorChild, error: UnhandledMessage) -> None:
     child.unhandled += 1
     if envelope.reply is None:
         logger.warning("%s", error)  # a tell has nobody else to hear of it

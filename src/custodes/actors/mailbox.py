@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 import anyio.lowlevel
@@ -50,10 +51,8 @@ class Mailbox:
 
     def withdraw(self, envelope: Envelope) -> None:
         """Take back a message that was not begun; do nothing if it was. (At most ``capacity`` steps.)"""
-        try:
+        with suppress(ValueError):
             self._queue.remove(envelope)
-        except ValueError:
-            pass
 
     async def get(self) -> Envelope | None:
         """The next message, or None when the incarnation is to leave. Always a checkpoint."""

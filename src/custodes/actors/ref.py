@@ -13,11 +13,10 @@ import anyio
 from .cancellation import ChildEnd
 from .envelope import Envelope, Message, Reply
 from .errors import AskTimeout
-from .mailbox import Mailbox
 from .statistics import ActorStatistics
 
 if TYPE_CHECKING:  # a child holds its own ref
-    from .child import Child
+    from .actor_child import ActorChild
 
 R = TypeVar("R")
 
@@ -27,10 +26,10 @@ class ActorRef:
 
     __slots__ = ("_capture", "_child", "_mailbox", "path")
 
-    def __init__(self, child: Child, mailbox: Mailbox) -> None:
+    def __init__(self, child: ActorChild) -> None:
         self.path = child.path
         self._child = child
-        self._mailbox = mailbox
+        self._mailbox = child.mailbox
         hooks = child.hooks
         self._capture = None if hooks is None else hooks.capture
 
@@ -46,7 +45,7 @@ class ActorRef:
         capture = self._capture
         self._mailbox.put(Envelope(message, None, None if capture is None else capture()))
 
-    async def ask(self, message: Message[R], *, timeout: float | None = None) -> R:
+    async def ask(self, message: Message[R], *, timeout: float | None = None) -> R:  # noqa: ASYNC109  # a caller without a scope of its own wants an error with the path
         """Put a message and wait for its answer.
 
         While the child is between two incarnations the message waits for the next one. If the ask is
@@ -83,6 +82,4 @@ class ActorRef:
         return await self._child.ending.wait()
 
     def statistics(self) -> ActorStatistics:
-        statistics = self._child.statistics()
-        assert isinstance(statistics, ActorStatistics)  # only an actor has a ref
-        return statistics
+        return self._child.statistics()

@@ -10,7 +10,7 @@ from ..child_spec import Restart
 
 
 class Sibling(Protocol):
-    """One child, in start order among its siblings. ``alive``: an incarnation of it is there to be stopped."""
+    """One child, in start order among its siblings. ``alive``: an incarnation is there to be stopped."""
 
     @property
     def id(self) -> str: ...

@@ -1,0 +1,329 @@
+"""The executor of one supervisor: its table of children, its task group, and the plans it carries out.
+
+Three laws, after OTP's:
+
+- *Start in order, stop in reverse.* Children given as specs start one after the other, each once the one
+  before it has started; they stop one after the other, last started first. Dynamic children have no order
+  among themselves: they are stopped first, all at once.
+- *A crash reaches a sibling only by the strategy*, and a strategy is a pure function (:mod:`.strategies`).
+  Its plans are carried out by one task, one plan at a time, so that two crashes never mix theirs. A start
+  that hangs therefore holds up the restarts of siblings (as in OTP), never a stop.
+- *Nothing outlives it.* Each incarnation is a task of one task group. A child enters the table and the
+  task group without a checkpoint between, so that a stop either sees it or has forbidden it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import anyio
+from anyio.abc import TaskGroup
+
+from .actor import Actor
+from .actor_child import ActorChild
+from .cancellation import ChildEnd, Outcome
+from .cap import Cap
+from .child import Child, Owner
+from .child_spec import ChildSpec, must_restart
+from .envelope import ContextHooks
+from .errors import (
+    ActorStopped,
+    DuplicateChild,
+    InvalidSpec,
+    StartFailed,
+    StrayCancellation,
+    SupervisorFailed,
+)
+from .intensity import Crash, Intensity, judge
+from .loop import logger
+from .statistics import State
+from .strategies import STRATEGIES, Strategy
+from .supervisor_child import SupervisorChild
+
+if TYPE_CHECKING:  # its public face
+    from .supervisor import Supervisor
+
+ENDS_REMEMBERED = 256
+"""Ends of children that are gone, for a stop that comes late. Bounded: a supervisor may live for years."""
+
+
+class _Fallen(NamedTuple):
+    """An incarnation that ended and is to be followed by another."""
+
+    child: Child
+    incarnation: int
+    cause: Exception
+
+
+class Executor(Owner):
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        specs: Sequence[ChildSpec[Any]],
+        strategy: Strategy,
+        intensity: Intensity,
+        hooks: ContextHooks | None,
+        cap: Cap,
+    ) -> None:
+        self.supervisor = supervisor
+        self.path = cap.path
+        self.specs = specs
+        self.strategy: Strategy = strategy
+        self.intensity = intensity
+        self.hooks = hooks
+        self.cap = cap
+        self.state: State = "starting"
+        self.children: dict[str, Child] = {}  # in start order
+        self.ends: OrderedDict[str, ChildEnd] = OrderedDict()
+        self.stop_reason: str | None = None
+        self.failure: SupervisorFailed | StartFailed | None = None
+        self.history: tuple[Crash, ...] = ()
+        self.crashes = 0
+        self.started = 0
+        self._group: TaskGroup | None = None
+        self._work = anyio.CancelScope()  # starting and answering crashes; cancelled to go over to stopping
+        self._fallen: deque[_Fallen] = deque()
+        self._fallen_come = anyio.Event()
+
+    def validate(self) -> None:
+        """:raises InvalidSpec: what it was given cannot be followed."""
+        if self.strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise InvalidSpec(self.path, f"strategy must be one of {known}, not {self.strategy!r}")
+        problem = self.intensity.problem() or self.cap.problem()
+        if problem is not None:
+            raise InvalidSpec(self.path, problem)
+        ids = set[str]()
+        for spec in self.specs:
+            self._check(spec)
+            if spec.id in ids:
+                raise DuplicateChild(f"{self.path}/{spec.id}")
+            ids.add(spec.id)
+
+    def _check(self, spec: ChildSpec[Any]) -> None:
+        problem = spec.problem()
+        if problem is not None:
+            raise InvalidSpec(f"{self.path}/{spec.id}", problem)
+
+    # -- Its life
+
+    async def serve(self, started: Callable[[], None]) -> None:
+        """Start the specs, answer crashes until told to stop, stop everything.
+
+        :raises StartFailed: a spec's child could not start.
+        :raises SupervisorFailed: restart intensity was exceeded.
+        """
+        try:
+            async with anyio.create_task_group() as self._group:
+                try:
+                    with self._work:
+                        await self._start_specs()
+                        self.state = "running"
+                        started()
+                        await self._answer_crashes()
+                except StartFailed as failure:
+                    self.failure = failure
+                    self.request_stop("a child could not start")
+                except anyio.get_cancelled_exc_class():
+                    # Not by our own scope: the host's loop cancelled this very task, or the group collapses.
+                    self.request_stop("cancelled from outside the tree")
+                await self._stop_all()
+        finally:
+            self.state = "ended"
+            for child in tuple(self.children.values()):
+                child.request_stop("its supervisor has ended")  # left over only where the group collapsed
+        if self.failure is not None:
+            raise self.failure
+
+    def request_stop(self, reason: str) -> None:
+        """The first reason counts. From here on nothing is started."""
+        if self.stop_reason is None:
+            self.stop_reason = reason
+            self.state = "stopping"
+            self._work.cancel()
+
+    async def _start_specs(self) -> None:
+        for spec in self.specs:
+            if self.stop_reason is not None:
+                break
+            child = self.launch(spec, dynamic=False)
+            if not child.starts_at_once:
+                await _started_or_stopped(child)
+        await anyio.lowlevel.checkpoint()  # a stop that came meanwhile takes effect here
+
+    async def _answer_crashes(self) -> None:
+        while True:
+            await self._fallen_come.wait()
+            self._fallen_come = anyio.Event()
+            while self._fallen:
+                await self._answer(self._fallen.popleft())
+
+    async def _answer(self, fallen: _Fallen) -> None:
+        """Count one crash; then stop, wait and start as the strategy plans."""
+        child = fallen.child
+        if child.incarnation != fallen.incarnation or child.state != "waiting":
+            return  # an earlier plan has restarted it, or it was stopped
+        verdict = judge(self.intensity, self.history, Crash(anyio.current_time(), fallen.cause))
+        self.history = verdict.history
+        if verdict.delay is None:
+            self.failure = SupervisorFailed(
+                self.path,
+                f"more than {self.intensity.restarts} restarts within {self.intensity.period:g} s",
+                [crash.cause for crash in verdict.history],
+            )
+            self.request_stop("restart intensity exceeded")
+            return
+        self.crashes += 1
+        plan = STRATEGIES[self.strategy](self.children.values(), child.id)
+        to_stop = [self.children[child_id] for child_id in plan.stop]
+        to_start = [self.children[child_id] for child_id in plan.start]
+        for sibling in to_stop:
+            sibling.interrupt(f"restarted together with {child.id}")
+            await sibling.wait_over()
+        if verdict.delay:
+            await anyio.sleep(verdict.delay)
+        for sibling in to_start:
+            if self.children.get(sibling.id) is not sibling or sibling.ending.reason is not None:
+                continue  # it was stopped for good meanwhile
+            try:
+                self._spawn(sibling, self._make(sibling.spec, sibling.path))
+                await _started_or_stopped(sibling)
+            except StartFailed as failure:
+                # A failed restart is a crash like any other, and the next to be answered.
+                sibling.await_restart()
+                self._fallen.appendleft(_Fallen(sibling, sibling.incarnation, failure))
+                return
+
+    async def _stop_all(self) -> None:
+        reason = self.stop_reason or "stopped"
+        last_first = tuple(reversed(self.children.values()))
+        dynamic = [child for child in last_first if child.dynamic]
+        for child in dynamic:
+            child.request_stop(reason)
+        await until_ended(dynamic)
+        for child in last_first:
+            if not child.dynamic:
+                child.request_stop(reason)
+                await until_ended([child])
+
+    # -- Its table
+
+    def launch(self, spec: ChildSpec[Any], *, dynamic: bool) -> Child:
+        """Make a child and start its first incarnation.
+
+        :raises InvalidSpec, ChildLimit, ActorStopped, StartFailed: as :meth:`.Supervisor.start_child`.
+        """
+        if self.stop_reason is not None or self._group is None:
+            raise ActorStopped(self.path, self.stop_reason or "it has not started yet")
+        path = f"{self.path}/{spec.id}"
+        if dynamic:
+            self._check(spec)
+            if spec.id in self.children:
+                raise DuplicateChild(path)
+            self.cap.admit(path)
+        occupant = self._make(spec, path)
+        child: Child
+        if isinstance(occupant, Actor):
+            child = ActorChild(spec, self, path, occupant, self.hooks, dynamic=dynamic)
+        else:
+            child = SupervisorChild(spec, self, path, dynamic=dynamic)
+        self._spawn(child, occupant)
+        self.children[spec.id] = child
+        self.ends.pop(spec.id, None)
+        self.started += 1
+        if dynamic:
+            self.cap.count(+1)
+        return child
+
+    def _make(self, spec: ChildSpec[Any], path: str) -> object:
+        try:
+            return spec.start()
+        except Exception as error:
+            raise StartFailed(path, "its start callable raised", error) from error
+
+    def _spawn(self, child: Child, occupant: object) -> None:
+        if self._group is None:
+            raise RuntimeError(f"{self.path} has no task group")
+        try:
+            child.prepare(occupant)
+        except InvalidSpec as error:
+            raise StartFailed(
+                child.path, "its start callable returned what cannot be started", error
+            ) from error
+        self._group.start_soon(child.live, name=child.path)
+
+    def forget(self, child: Child, end: ChildEnd) -> None:
+        del self.children[child.id]
+        self.ends[child.id] = end
+        if len(self.ends) > ENDS_REMEMBERED:
+            self.ends.popitem(last=False)
+        if child.dynamic:
+            self.cap.count(-1)
+
+    # -- What its children report
+
+    @property
+    def collapsing(self) -> bool:
+        return self._group is not None and self._group.cancel_scope.cancel_called
+
+    def child_idle_stopped(self, child: Child) -> None:
+        self._finish(child, "stopped")
+
+    def child_over(self, child: Child) -> None:
+        if child.crash is not None:
+            logger.warning("%s crashed: %s", child.path, type(child.crash).__name__)
+        if child.ending.reason is not None or self.stop_reason is not None:
+            self._finish(child, "stopped")
+        elif child.interrupted is not None and child.restart != "temporary":
+            child.await_restart()  # the plan that stopped it goes on
+        elif not child.began and child.incarnation > 1:
+            child.await_restart()  # the plan that started it hears of the failure
+        elif child.began and must_restart(child.restart, crashed=child.crash is not None):
+            child.await_restart()
+            self._fallen.append(_Fallen(child, child.incarnation, _cause(child)))
+            self._fallen_come.set()
+        else:
+            self._finish(child, "completed" if child.stop_reason is None else "stopped")
+
+    def _finish(self, child: Child, outcome: Outcome) -> None:
+        end = child.finish(outcome if child.crash is None else "crashed")
+        # A transient one that completed keeps its place: if its group is restarted, so is it.
+        if child.dynamic or child.restart != "transient" or end.outcome != "completed":
+            self.forget(child, end)
+
+
+async def _started_or_stopped(child: Child) -> None:
+    """Wait for a start. That it was stopped meanwhile, by whomever, is no failure."""
+    with suppress(ActorStopped):
+        await child.wait_started()
+
+
+async def until_ended(children: Sequence[Child]) -> None:
+    """Wait for ends. What outlives its bound is named in the log, and waited for: nothing is left behind."""
+    bounds = [child.spec.shutdown for child in children if isinstance(child, ActorChild)]
+    if bounds:
+        with anyio.move_on_after(max(bounds)) as bound:
+            for child in children:
+                await child.ending.wait()
+        if bound.cancelled_caught:
+            for child in children:
+                if isinstance(child, ActorChild) and child.ending.end is None:
+                    child.warn_overrun()
+    for child in children:
+        await child.ending.wait()
+
+
+def _cause(child: Child) -> Exception:
+    """Why it has to be restarted, for the history. The note names the child wherever a traceback is read."""
+    crash = child.crash
+    if crash is None:
+        return ActorStopped(child.path, "ended by itself, and is permanent")
+    if not isinstance(crash, Exception):
+        return StrayCancellation(child.path, crash)
+    note = f"crashed in {child.path}"
+    if note not in getattr(crash, "__notes__", ()):
+        crash.add_note(note)
+    return crash
