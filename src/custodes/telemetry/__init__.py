@@ -1,0 +1,10 @@
+"""One tree for each fan-out: the names, the spans, and what a child needs to join them.
+
+Importing it costs nothing: OpenTelemetry is loaded only where the host has configured a provider of its own.
+"""
+
+from custodes.telemetry.context import attach, capture
+from custodes.telemetry.envelope import envelope
+from custodes.telemetry.tracer import NOTHING, SpanHandle, Tracer, current_tracer
+
+__all__ = ["NOTHING", "SpanHandle", "Tracer", "attach", "capture", "current_tracer", "envelope"]

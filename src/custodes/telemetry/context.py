@@ -1,0 +1,58 @@
+"""What carries the host's OpenTelemetry context in an actor's envelope.
+
+A long-lived actor was started in some other context than that of the message it handles, so the context
+travels with the message: ``capture`` in the sender's task, ``attach`` around the handling. Where nothing
+loaded OpenTelemetry, both are a branch.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # never loaded by us: the host has, or there is no context to carry
+    from contextvars import Token
+
+    from opentelemetry.context import Context
+
+_NO_CONTEXT: AbstractContextManager[None] = nullcontext()
+
+
+def capture() -> object:
+    """The current context, opaque; None where there is none to carry."""
+    if "opentelemetry.context" not in sys.modules:
+        return None
+    from opentelemetry.context import get_current
+
+    return get_current() or None
+
+
+def attach(captured: object) -> AbstractContextManager[None]:
+    """Makes what ``capture`` (or a span's ``context``) gave the current context of a block in one task.
+
+    The block must be left by the task that entered it; it may be cancelled, and must not be held across
+    an async generator's yield.
+    """
+    return _NO_CONTEXT if captured is None else _Attached(captured)
+
+
+class _Attached:
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: object) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        from opentelemetry.context import attach as otel_attach
+
+        context: Context = self._context  # type: ignore[assignment]  # opaque to everyone but this file
+        self._token: Token[Context] = otel_attach(context)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from opentelemetry.context import detach
+
+        detach(self._token)

@@ -1,0 +1,65 @@
+"""Every span and attribute name that is emitted, in one table.
+
+``gen_ai.*`` are the OpenTelemetry GenAI conventions (all at development stability: a rename there is one
+line here). What has no convention is ``custodes.*``, never a name of our own under ``gen_ai.*``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCOPE: Final = "custodes"
+"""The instrumentation scope."""
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai/1.42.0"
+
+# Operations. A span of one is named "{operation} {agent or workflow}".
+INVOKE_AGENT: Final = "invoke_agent"
+INVOKE_WORKFLOW: Final = "invoke_workflow"
+# An attempt is no GenAI operation: it is named "dispatch {adapter}" and carries no operation name.
+DISPATCH: Final = "dispatch"
+
+OPERATION_NAME: Final = "gen_ai.operation.name"
+PROVIDER_NAME: Final = "gen_ai.provider.name"
+AGENT_ID: Final = "gen_ai.agent.id"
+AGENT_NAME: Final = "gen_ai.agent.name"
+WORKFLOW_NAME: Final = "gen_ai.workflow.name"
+CONVERSATION_ID: Final = "gen_ai.conversation.id"
+"""Ours on the root, the runtime's native session on its CLIENT span; never invented."""
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REASONING_LEVEL: Final = "gen_ai.request.reasoning.level"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+ERROR_TYPE: Final = "error.type"
+
+RUN_ID: Final = "custodes.run.id"
+WORK_NAME: Final = "custodes.work.name"
+FAN_OUT_SIZE: Final = "custodes.fan_out.size"
+BUDGET_CHILDREN: Final = "custodes.budget.children"
+BUDGET_WALL_SECONDS: Final = "custodes.budget.wall_seconds"
+ATTEMPT_NUMBER: Final = "custodes.attempt.number"
+ADAPTER: Final = "custodes.adapter"
+POOL: Final = "custodes.pool"
+HEALTH_STATE: Final = "custodes.health.state"
+HEALTH_PROBE: Final = "custodes.health.probe"
+FALLBACK_REASON: Final = "custodes.fallback.reason"
+CATEGORY: Final = "custodes.error.category"
+OUTCOME: Final = "custodes.outcome"
+RETRY_AFTER_S: Final = "custodes.retry_after_s"
+COST_USD: Final = "custodes.cost_usd"
+
+# The result metadata's own keys (seed: "Dispatch identity and evidence"); the rest are gen_ai.*.
+META_CAPACITY_SCOPE: Final = "capacity_scope"
+META_HEALTH_STATE: Final = "health_state"
+META_HEALTH_PROBE: Final = "health_probe"
+META_ERROR_CATEGORY: Final = "error_category"
+META_RETRY_AFTER_S: Final = "retry_after_s"
+
+CANCELLED: Final = "cancelled"
+"""``error.type`` of a span that a cancellation ended (the SDK would leave such a span unset)."""
+
+
+def provider_name(provider: str, adapter: str) -> str:
+    """``gen_ai.provider.name``: what the descriptor declares, else the adapter's id (design, section 4)."""
+    return provider or adapter

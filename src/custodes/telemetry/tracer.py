@@ -1,0 +1,279 @@
+"""The spans of one tree: conversation -> fan-out -> child -> attempt -> runtime call.
+
+Parents are explicit handles, not the ambient context: an actor, a thread and a mailbox task each run in
+some other context than the work they do. Only the root looks at the ambient context, so that the tree
+hangs under whatever span the host has open.
+
+A span is ERROR if and only if it carries ``error.type``. A handled failure marks its own span and none
+around it. Of an exception only the type's name is kept: a message may hold a secret.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from custodes.telemetry import conventions as names
+from custodes.telemetry.values import Value, clean, text
+
+if TYPE_CHECKING:  # loaded only where the host has configured a provider
+    from opentelemetry.trace import Span
+
+    from custodes.telemetry.bridge import Bridge
+
+
+class Limits(Protocol):
+    """What a fan-out may spend: any budget with these two. None is no limit."""
+
+    @property
+    def children(self) -> int | None: ...
+
+    @property
+    def wall_seconds(self) -> float | None: ...
+
+
+class SpanHandle:
+    """One span, or nothing with the same face. Every call on it is safe at any time, also after its end.
+
+    As a context manager it ends with its block: well, or as ``end_for`` what the block raised, which
+    goes on. It is not made the current span; ``attach(span.context)`` does that where a host's own
+    instrumentation should nest under it.
+    """
+
+    __slots__ = ("_bridge", "_ended", "_span", "context")
+
+    def __init__(
+        self, bridge: Bridge | None = None, span: Span | None = None, context: object = None
+    ) -> None:
+        self._bridge = bridge
+        self._span = span
+        self._ended = False
+        self.context = context
+        """Opaque, for ``attach``; None where nothing is traced."""
+
+    def set(
+        self,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        cached_input_tokens: int | None = None,
+        cost_usd: float | None = None,
+        native_conversation: str | None = None,
+        served_model: str | None = None,
+        category: str | None = None,
+        outcome: str | None = None,
+        retry_after_s: int | None = None,
+        fan_out_size: int | None = None,
+    ) -> None:
+        """Record what has become known; None changes nothing.
+
+        :param native_conversation: the runtime's own session id, as it stated it; for its call's span.
+        :param served_model: the model that answered, where the runtime names it.
+        :param category: the normalized failure's category; the span is no error by that alone.
+        :param outcome: ``known_failed`` or ``unknown``, or how a child ended.
+        """
+        if self._span is None or self._ended:
+            return
+        self._span.set_attributes(
+            clean(
+                {
+                    names.INPUT_TOKENS: input_tokens,
+                    names.OUTPUT_TOKENS: output_tokens,
+                    names.CACHE_READ_TOKENS: cached_input_tokens,
+                    names.COST_USD: cost_usd,
+                    names.CONVERSATION_ID: native_conversation,
+                    names.RESPONSE_MODEL: served_model,
+                    names.CATEGORY: category,
+                    names.OUTCOME: outcome,
+                    names.RETRY_AFTER_S: retry_after_s,
+                    names.FAN_OUT_SIZE: fan_out_size,
+                }
+            )
+        )
+
+    def end(self, *, error_type: str | None = None) -> None:
+        """End the span; the first end wins and every later one does nothing.
+
+        :param error_type: a name of few values (a category, ``cancelled``, an exception's type), never a
+            message. With it the span is ERROR; without it the status stays unset.
+        """
+        if self._bridge is None or self._span is None or self._ended:
+            return
+        self._ended = True
+        self._bridge.end(self._span, None if error_type is None else text(error_type))
+
+    def end_for(self, raised: BaseException | type[BaseException] | None) -> None:
+        """End the span for what its block raised, or well where that is None."""
+        self.end(error_type=None if raised is None else error_type_of(raised))
+
+    def traceparent(self) -> dict[str, str]:
+        """``TRACEPARENT`` and ``TRACESTATE`` for a child process, with the sampling flag; empty without a trace.
+
+        Both are always given together (an empty variable counts as unset), so that a stale pair in our
+        own environment is replaced whole.
+        """
+        return {} if self._bridge is None else self._bridge.environment(self.context)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end_for(error)
+
+
+class Tracer:
+    """Begins the spans of the tree. Without a bridge each call is a branch that returns the same nothing."""
+
+    __slots__ = ("_bridge",)
+
+    def __init__(self, bridge: Bridge | None = None) -> None:
+        self._bridge = bridge
+
+    def conversation(self, conversation_id: str, name: str = "parent") -> SpanHandle:
+        """The root. Its parent is the host's current span, if it has one open.
+
+        :param conversation_id: the host's; an empty one is left out, since none is ever invented.
+        """
+        if (bridge := self._bridge) is None:
+            return _NO_SPAN
+        return _agent(bridge, None, name, {names.CONVERSATION_ID: conversation_id or None})
+
+    def fan_out(
+        self, parent: SpanHandle | None, name: str, budget: Limits | None = None, *, size: int | None = None
+    ) -> SpanHandle:
+        """Children that were asked for together. ``name`` is one of few; ``size`` may be set later."""
+        if (bridge := self._bridge) is None:
+            return _NO_SPAN
+        attributes: dict[str, Value | None] = {
+            names.OPERATION_NAME: names.INVOKE_WORKFLOW,
+            names.WORKFLOW_NAME: name,
+            names.FAN_OUT_SIZE: size,
+            names.BUDGET_CHILDREN: None if budget is None else budget.children,
+            names.BUDGET_WALL_SECONDS: None if budget is None else budget.wall_seconds,
+        }
+        return _start(bridge, f"{names.INVOKE_WORKFLOW} {text(name)}", parent, attributes)
+
+    def child(self, parent: SpanHandle | None, role: str, run_id: str, name: str = "") -> SpanHandle:
+        """One piece of work, over all its attempts. ``name`` is its label for people."""
+        if (bridge := self._bridge) is None:
+            return _NO_SPAN
+        return _agent(bridge, parent, role, {names.RUN_ID: run_id, names.WORK_NAME: name or None})
+
+    def attempt(
+        self,
+        parent: SpanHandle | None,
+        *,
+        number: int,
+        adapter: str,
+        pool: str,
+        health_state: str,
+        probe: bool,
+        fallback_reason: str | None = None,
+    ) -> SpanHandle:
+        """One candidate that was tried or refused.
+
+        :param number: from 1.
+        :param health_state: the pool's state as the attempt asked.
+        :param fallback_reason: why this is not the first candidate: the category of what it covers.
+        """
+        if (bridge := self._bridge) is None:
+            return _NO_SPAN
+        attributes: dict[str, Value | None] = {
+            names.ATTEMPT_NUMBER: number,
+            names.ADAPTER: adapter,
+            names.POOL: pool,
+            names.HEALTH_STATE: health_state,
+            names.HEALTH_PROBE: probe,
+            names.FALLBACK_REASON: fallback_reason,
+        }
+        return _start(bridge, f"{names.DISPATCH} {text(adapter)}", parent, attributes)
+
+    def call(
+        self,
+        parent: SpanHandle | None,
+        *,
+        role: str,
+        provider: str,
+        adapter: str,
+        model: str | None,
+        effort: str | None,
+    ) -> SpanHandle:
+        """The call of the runtime itself (CLIENT): what a runtime's own spans hang under.
+
+        :param provider: the descriptor's, which may be empty: the adapter's id stands in for it.
+        """
+        if (bridge := self._bridge) is None:
+            return _NO_SPAN
+        attributes: dict[str, Value | None] = {
+            names.PROVIDER_NAME: names.provider_name(provider, adapter),
+            names.AGENT_ID: role,
+            names.ADAPTER: adapter,
+            names.REQUEST_MODEL: model,
+            names.REASONING_LEVEL: effort,
+        }
+        return _agent(bridge, parent, role, attributes, client=True)
+
+
+def _agent(
+    bridge: Bridge,
+    parent: SpanHandle | None,
+    agent: str,
+    attributes: dict[str, Value | None],
+    *,
+    client: bool = False,
+) -> SpanHandle:
+    named = {names.OPERATION_NAME: names.INVOKE_AGENT, names.AGENT_NAME: agent, **attributes}
+    return _start(bridge, f"{names.INVOKE_AGENT} {text(agent)}", parent, named, client=client)
+
+
+def _start(
+    bridge: Bridge,
+    name: str,
+    parent: SpanHandle | None,
+    attributes: dict[str, Value | None],
+    *,
+    client: bool = False,
+) -> SpanHandle:
+    under = None if parent is None else parent.context
+    span, context = bridge.start(name, under, clean(attributes), client=client)
+    return SpanHandle(bridge, span, context)
+
+
+NOTHING = Tracer()
+"""The tracer where nothing is traced."""
+_NO_SPAN = SpanHandle()
+
+
+def current_tracer() -> Tracer:
+    """The host's tracer, or ``NOTHING`` where it has configured no provider (or switched its SDK off).
+
+    A host that never imported OpenTelemetry pays for one look into ``sys.modules``: we import nothing of it.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return NOTHING
+    from opentelemetry import trace
+
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+        return NOTHING
+    from custodes.telemetry.bridge import configured_bridge
+
+    bridge = configured_bridge()
+    return NOTHING if bridge is None else Tracer(bridge)
+
+
+def error_type_of(raised: BaseException | type[BaseException]) -> str:
+    """``error.type`` for something raised: the type's name, or ``cancelled``.
+
+    What is no ``Exception`` ends work from outside: a cancellation of either loop, Ctrl-C, a closed
+    generator. A group stands for its leaves: cancellations beside a failure are its consequence, and
+    failures of one type are named for it.
+    """
+    if isinstance(raised, BaseExceptionGroup):
+        leaves = {error_type_of(leaf) for leaf in raised.exceptions}
+        causes = (leaves - {names.CANCELLED}) or leaves
+        return causes.pop() if len(causes) == 1 else "ExceptionGroup"
+    kind = raised if isinstance(raised, type) else type(raised)
+    return kind.__qualname__ if issubclass(kind, Exception) else names.CANCELLED
