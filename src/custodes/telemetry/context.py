@@ -2,7 +2,8 @@
 
 A long-lived actor was started in some other context than that of the message it handles, so the context
 travels with the message: ``capture`` in the sender's task, ``attach`` around the handling. Where nothing
-loaded OpenTelemetry, both are a branch.
+loaded OpenTelemetry, both are a branch. An empty context travels too: it must hide the one that the
+actor's task was born with.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ _NO_CONTEXT: AbstractContextManager[None] = nullcontext()
 
 
 def capture() -> object:
-    """The current context, opaque; None where there is none to carry."""
+    """The current context, opaque; None where nothing has loaded OpenTelemetry."""
     if "opentelemetry.context" not in sys.modules:
         return None
     from opentelemetry.context import get_current
 
-    return get_current() or None
+    return get_current()
 
 
 def attach(captured: object) -> AbstractContextManager[None]:
     """Makes what ``capture`` (or a span's ``context``) gave the current context of a block in one task.
 
-    The block must be left by the task that entered it; it may be cancelled, and must not be held across
-    an async generator's yield.
+    None leaves the current context as it is. The block must be left by the task that entered it; it may
+    be cancelled, and must not be held across an async generator's yield.
     """
     return _NO_CONTEXT if captured is None else _Attached(captured)
 

@@ -108,7 +108,7 @@ class SpanHandle:
         self.end(error_type=None if raised is None else error_type_of(raised))
 
     def traceparent(self) -> dict[str, str]:
-        """``TRACEPARENT`` and ``TRACESTATE`` for a child process, with the sampling flag; empty without a trace.
+        """``TRACEPARENT`` and ``TRACESTATE`` for a child process, sampling flag kept; empty without a trace.
 
         Both are always given together (an empty variable counts as unset), so that a stale pair in our
         own environment is replaced whole.

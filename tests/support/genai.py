@@ -1,0 +1,88 @@
+"""Holds spans against the public registry of the GenAI conventions (``fixtures/genai_registry.json``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode
+
+REGISTRY: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "fixtures/genai_registry.json").read_text()
+)
+ATTRIBUTES: dict[str, Any] = REGISTRY["attributes"]
+DEPRECATED: dict[str, str | None] = REGISTRY["deprecated"]
+OPERATION = "gen_ai.operation.name"
+_TEMPLATES = tuple(f"{name}." for name, item in ATTRIBUTES.items() if item["type"].startswith("template"))
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "int": (int,),
+    "double": (int, float),
+    "boolean": (bool,),
+    "string[]": (tuple, list),
+}
+
+
+def violations(span: ReadableSpan, *, content: bool = False) -> list[str]:
+    """What the registry forbids in one span; empty for a conforming one.
+
+    :param content: the operator asked for content, so that sensitive attributes are allowed.
+    """
+    attributes = dict(span.attributes or {})
+    return [
+        *_status(span, attributes),
+        *(fault for name, value in attributes.items() for fault in _attribute(name, value, content=content)),
+        *_operation(span, attributes),
+    ]
+
+
+def assert_conforms(spans: Iterable[ReadableSpan]) -> None:
+    faults = {span.name: found for span in spans if (found := violations(span))}
+    assert not faults, faults
+
+
+def _status(span: ReadableSpan, attributes: dict[str, Any]) -> Iterator[str]:
+    if span.status.status_code is StatusCode.OK:
+        yield "the status is set to OK"
+    if (span.status.status_code is StatusCode.ERROR) is not ("error.type" in attributes):
+        yield f"the status is {span.status.status_code.name}, error.type is {attributes.get('error.type')!r}"
+
+
+def _attribute(name: str, value: Any, *, content: bool) -> Iterator[str]:
+    if name in DEPRECATED:
+        yield f"{name} is deprecated for {DEPRECATED[name]}"
+    elif name not in ATTRIBUTES:
+        if name.startswith(("gen_ai.", "otel.")) and not name.startswith(_TEMPLATES):
+            yield f"{name} is not registered"
+    else:
+        item = ATTRIBUTES[name]
+        wanted = _TYPES.get(item["type"])
+        if wanted and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
+            yield f"{name} is a {type(value).__name__}, not a {item['type']}"
+        if item.get("sensitive") and not content:
+            yield f"{name} is content nobody asked for"
+
+
+def _operation(span: ReadableSpan, attributes: dict[str, Any]) -> Iterator[str]:
+    operation = attributes.get(OPERATION)
+    if operation is None:
+        return
+    types = [item for item in REGISTRY["spans"].values() if operation in item["operations"]]
+    if operation not in ATTRIBUTES[OPERATION]["enum"]:
+        yield f"{operation} is no registered operation"
+    if not types:
+        return
+    kind = span.kind.name.lower()
+    fitting = next((item for item in types if kind in item["kind"]), None)
+    if fitting is None:
+        yield f"{operation} is never a span of kind {kind}"
+        return
+    subject = attributes.get(fitting["name_attr"])
+    if span.name != (wanted := operation if subject is None else f"{operation} {subject}"):
+        yield f"the name is {span.name!r}, not {wanted!r}"
+    for name, rule in fitting["attributes"].items():
+        if rule["level"] == "required" and name not in attributes:
+            yield f"{name} is required"
