@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import anyio
 import pytest
+from opentelemetry import baggage
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import get_current_span
 
@@ -78,3 +80,10 @@ def test_attaching_nothing_leaves_the_hosts_context_alone(provider: TracerProvid
         here = current_span_id()
         with attach(None):
             assert current_span_id() == here
+
+
+def test_a_handle_carries_what_else_the_hosts_context_held(tracer: Tracer) -> None:
+    with attach(baggage.set_baggage("tenant", "t1", Context())), tracer.conversation("ours") as conversation:
+        pass
+    with tracer.child(conversation, "analyst", "run-1") as child, attach(child.context):
+        assert baggage.get_baggage("tenant") == "t1"

@@ -50,6 +50,6 @@ class Bridge:
 
 
 def configured_bridge() -> Bridge | None:
-    """A bridge to the host's provider; None where that is switched off (``OTEL_SDK_DISABLED``)."""
+    """A bridge to the host's provider; None where that is a no-op or off (``OTEL_SDK_DISABLED``)."""
     tracer = trace.get_tracer(names.SCOPE, version("custodes"), schema_url=names.SCHEMA_URL)
     return None if isinstance(tracer, trace.NoOpTracer) else Bridge(tracer)

@@ -256,7 +256,7 @@ def current_tracer() -> Tracer:
         return NOTHING
     from opentelemetry import trace
 
-    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return NOTHING
     from custodes.telemetry.bridge import configured_bridge
 
