@@ -40,3 +40,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     cooldown: Cooldown = Cooldown()
     orchestrator: Target = Target()
     roles: dict[str, Target] = {}
+    preset: str = ""
+    """The active one of ``presets``; empty is none."""
+    presets: dict[str, dict[str, Target]] = {}
+    """Named sets of role hints. A hint gives way where its adapter cannot follow it."""
+
+
+def turn_defaults(policy: Policy, module_enabled: bool) -> Target:
+    """What a host's composer falls back to when a turn names no model or effort: the orchestrator's; empty
+    where one of the two gates is shut (seed 000, "Routing policy")."""
+    return policy.orchestrator if module_enabled and policy.enabled else Target()

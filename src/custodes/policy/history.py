@@ -1,0 +1,98 @@
+"""What recorded attempts say about where a role's work goes well (resolution step 6).
+
+Success rate first, in steps of five points so that noise does not outvote the bill; then mean cost, then
+mean seconds. It compares: without :data:`MINIMUM` attempts of the default and of another it has no opinion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from statistics import fmean
+
+import msgspec
+
+from custodes.adapters.descriptor import Descriptor
+
+MINIMUM = 20
+"""Attempts of one role on one choice, below which they are an anecdote."""
+
+_STEPS = 20
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt that came to an end of its own. Attempts that were refused or cancelled, or ran into a
+    limit, say nothing about how well a runtime works: leave them out."""
+
+    role: str
+    adapter: str
+    model: str | None
+    succeeded: bool
+    seconds: float
+    cost_usd: float | None = None
+
+
+class Rating(msgspec.Struct, frozen=True, kw_only=True):
+    """How a choice did. ``cost_usd`` is the mean over the attempts that state a cost; None where none does."""
+
+    choice: str
+    attempts: int
+    success_rate: float
+    seconds: float
+    cost_usd: float | None = None
+
+    def order(self) -> tuple[float, float, float]:
+        """Best first when sorted. A choice without a known cost ranks behind one that has it."""
+        cost = float("inf") if self.cost_usd is None else self.cost_usd
+        return (-round(self.success_rate * _STEPS), cost, self.seconds)
+
+    def __str__(self) -> str:
+        cost = "" if self.cost_usd is None else f", {self.cost_usd:.4f} USD"
+        return (
+            f"{self.choice}: {self.success_rate:.0%} of {self.attempts} succeeded{cost}, {self.seconds:.1f} s"
+        )
+
+
+def ratings(
+    records: Iterable[Record], role: str, by: Callable[[Record], str | None], minimum: int = MINIMUM
+) -> tuple[Rating, ...]:
+    """The choices with enough attempts of the role, in the order of their names. ``by`` names the choice of
+    a record; None leaves it out."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record.role == role and (choice := by(record)) is not None:
+            groups.setdefault(choice, []).append(record)
+    return tuple(
+        Rating(
+            choice=choice,
+            attempts=len(group),
+            success_rate=fmean(r.succeeded for r in group),
+            seconds=fmean(r.seconds for r in group),
+            cost_usd=fmean(costs)
+            if (costs := [r.cost_usd for r in group if r.cost_usd is not None])
+            else None,
+        )
+        for choice, group in sorted(groups.items())
+        if len(group) >= minimum
+    )
+
+
+def better(rated: Iterable[Rating], default: str, among: Iterable[str]) -> str | None:
+    """The choice that did better than the default; None without an opinion, or where the default is best."""
+    allowed = {default, *among}
+    ranked = sorted((r for r in rated if r.choice in allowed), key=lambda r: (r.order(), r.choice != default))
+    if not any(r.choice == default for r in ranked) or ranked[0].choice == default:
+        return None
+    return ranked[0].choice
+
+
+def better_adapter(records: Iterable[Record], role: str, default: str, among: Iterable[str]) -> str | None:
+    return better(ratings(records, role, lambda r: r.adapter), default, among)
+
+
+def better_model(records: Iterable[Record], role: str, descriptor: Descriptor) -> str | None:
+    """A declared model of this adapter that did better in the role than its default model."""
+    default = descriptor.default_model
+    if default is None or not descriptor.can("model_selection"):
+        return None
+    rated = ratings(records, role, lambda r: r.model if r.adapter == descriptor.id else None)
+    return better(rated, default, (m.id for m in descriptor.models))
