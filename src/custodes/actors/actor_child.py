@@ -11,7 +11,7 @@ from .child import Child, Owner
 from .child_spec import ChildSpec
 from .envelope import ContextHooks
 from .errors import ActorCrashed, ActorStopped, InvalidSpec
-from .loop import serve
+from .loop import logger, serve
 from .mailbox import Mailbox
 from .ref import ActorRef
 from .statistics import ActorStatistics
@@ -21,7 +21,8 @@ class ActorChild(Child):
     __slots__ = (
         "_actor",
         "_cleanup_by",
-        "_scope",
+        "_cleanups",
+        "_outlived",
         "_start_context",
         "handled",
         "hooks",
@@ -29,9 +30,6 @@ class ActorChild(Child):
         "ref",
         "unhandled",
     )
-
-    _scope: anyio.CancelScope
-    _cleanup_by: float | None
 
     def __init__(
         self,
@@ -45,6 +43,9 @@ class ActorChild(Child):
     ) -> None:
         super().__init__(spec, owner, path, dynamic=dynamic)
         self._actor: Actor | None = None
+        self._cleanup_by: float | None = None  # on anyio's clock
+        self._cleanups: tuple[anyio.CancelScope, ...] = ()
+        self._outlived = False
         self.hooks = hooks
         self.handled = 0
         self.unhandled = 0
@@ -61,8 +62,9 @@ class ActorChild(Child):
             )
         occupant.context = ActorContext(self)
         self._actor = occupant
-        self._scope = anyio.CancelScope()
         self._cleanup_by = None
+        self._cleanups = ()
+        self._outlived = False
         self.mailbox.reopen(occupant.mailbox_size)
 
     @property
@@ -73,16 +75,15 @@ class ActorChild(Child):
         actor = self._actor
         if actor is None:
             raise RuntimeError(f"{self.path} was not prepared")
-        with self._scope:
-            if type(actor).on_start is Actor.on_start:
-                pass
-            elif self.hooks is None:
+        if type(actor).on_start is Actor.on_start:
+            pass
+        elif self.hooks is None:
+            await actor.on_start()
+        else:
+            with self.hooks.attach(self._start_context):
                 await actor.on_start()
-            else:
-                with self.hooks.attach(self._start_context):
-                    await actor.on_start()
-            self.begun()
-            await serve(actor, self)
+        self.begun()
+        await serve(actor, self)
 
     async def clean_up(self) -> None:
         actor = self._actor
@@ -95,18 +96,25 @@ class ActorChild(Child):
             await actor.on_stop(reason)
 
     def cleanup_scope(self) -> anyio.CancelScope:
-        """Shielded, until ``shutdown`` seconds after the stop, or after its first use where there was none."""
+        """Shielded, until ``shutdown`` seconds after the stop (or its first use, where there is none)."""
         if self._cleanup_by is None:
             self._cleanup_by = anyio.current_time() + self.spec.shutdown
-        return anyio.CancelScope(deadline=self._cleanup_by, shield=True)
+        scope = anyio.CancelScope(deadline=self._cleanup_by, shield=True)
+        self._cleanups += (scope,)
+        return scope
+
+    def outlived_bound(self) -> None:
+        """It was told to stop, and is not over though its bound has passed."""
+        self._outlived = True
+        logger.warning("%s is still at its clean-up, %g s after its stop", self.path, self.spec.shutdown)
 
     @property
     def overran(self) -> bool:
-        return self._cleanup_by is not None and anyio.current_time() >= self._cleanup_by
+        return self._outlived or any(scope.cancelled_caught for scope in self._cleanups)
 
-    def halt(self, reason: str) -> None:  # noqa: ARG002  # a supervisor passes it on to its children
-        self._cleanup_by = anyio.current_time() + self.spec.shutdown
-        self._scope.cancel()
+    def halt(self, reason: str, now: float) -> None:  # noqa: ARG002  # on_stop is told it later
+        self._cleanup_by = now + self.spec.shutdown
+        self.task.cancel()
 
     def leave(self) -> None:
         """End normally after the message in hand."""
@@ -139,5 +147,5 @@ class ActorChild(Child):
             refused=self.mailbox.refused,
             undelivered=self.mailbox.undelivered,
             restarts=self.restarts,
-            overran=self.alive and self.overran,
+            overran=self.overran,
         )

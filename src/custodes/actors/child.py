@@ -17,11 +17,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio import TaskHandle
+from anyio.abc import TaskGroup
 
 from .cancellation import ChildEnd, Ending, Outcome
 from .child_spec import ChildSpec, Restart
 from .errors import ActorStopped, StartFailed
-from .loop import logger
 from .statistics import ActorStatistics, State, SupervisorStatistics
 
 if TYPE_CHECKING:  # what an owner shows of itself to its actors
@@ -62,7 +63,11 @@ class Child(ABC):
         "restarts",
         "spec",
         "state",
+        "task",
     )
+
+    task: TaskHandle[None]
+    """The present incarnation's, or the last one's. Its own scope is all that a cancel needs."""
 
     def __init__(self, spec: ChildSpec[Any], owner: Owner, path: str, *, dynamic: bool) -> None:
         self.spec = spec
@@ -73,8 +78,8 @@ class Child(ABC):
         self.ending = Ending()
         self.incarnation = 0
         self.restarts = 0
-        # Of the present incarnation, or of the last one:
-        self.alive = False  # it has a task
+        # Of the present incarnation, or the last one:
+        self.alive = False  # its task is not over
         self.began = False  # its start has succeeded
         self.interrupted: str | None = None  # why the strategy stopped it
         self.crash: BaseException | None = None
@@ -104,8 +109,8 @@ class Child(ABC):
         """Runs last, where the start has succeeded."""
 
     @abstractmethod
-    def halt(self, reason: str) -> None:
-        """Make the occupant end soon."""
+    def halt(self, reason: str, now: float) -> None:
+        """Make the occupant end soon; ``now`` is anyio's clock."""
 
     @abstractmethod
     def fail_waiting(self, *, for_good: bool) -> None:
@@ -123,7 +128,7 @@ class Child(ABC):
     @property
     @abstractmethod
     def overran(self) -> bool:
-        """It was told to stop, and its clean-up has used up its bound."""
+        """Its clean-up was cut off at its bound, or has outlived it."""
 
     @abstractmethod
     def statistics(self) -> ActorStatistics | SupervisorStatistics: ...
@@ -143,6 +148,9 @@ class Child(ABC):
         self.interrupted = None
         self.crash = None
         self.enter("starting")
+
+    def spawn(self, group: TaskGroup) -> None:
+        self.task = group.start_soon(self.live, name=self.path)
 
     def begun(self) -> None:
         self.began = True
@@ -166,11 +174,11 @@ class Child(ABC):
     async def live(self) -> None:
         """The task of one incarnation."""
         try:
-            if self.stop_reason is None:  # a stop may come between a spawn and its first step
-                try:
+            try:
+                if self.stop_reason is None:  # a stop may come between the spawn and this first step
                     await self.occupy()
-                except BaseException as error:
-                    self._take_crash(error)
+            except BaseException as error:
+                self._take_crash(error)
             if self.began:
                 earlier = self.crash
                 try:
@@ -190,13 +198,12 @@ class Child(ABC):
         A cancellation that nobody of the tree asked for is a crash: with asyncio one can come out of a
         future that somebody else cancelled, or be aimed at this very task.
         """
-        if not isinstance(error, Exception):
-            if not isinstance(error, anyio.get_cancelled_exc_class()) or self.owner.collapsing:
-                self.crash = error
-                raise error
-            if self.stop_reason is not None:
-                return  # told to stop already: one cancellation more changes nothing
-        self.crash = error
+        real = _without_cancellations(error)
+        if real is None and self.stop_reason is not None and not self.owner.collapsing:
+            return  # told to stop: this is how it ends
+        self.crash = real or error
+        if self.owner.collapsing if real is None else not isinstance(real, Exception):
+            raise error
         self.fail_waiting(for_good=self.restart == "temporary")
 
     # -- Its end
@@ -206,27 +213,27 @@ class Child(ABC):
         """Why this incarnation was told to stop, for good or by the strategy; None where it was not."""
         return self.ending.reason or self.interrupted
 
-    def request_stop(self, reason: str) -> None:
+    def request_stop(self, reason: str, now: float) -> None:
         """Tell it to stop for good. Only the first reason counts."""
         if not self.ending.request(reason):
             return
         self.fail_waiting(for_good=True)
         if self.alive:
-            self._halt(reason)
+            self._halt(reason, now)
         else:
             self.owner.child_idle_stopped(self)
 
-    def interrupt(self, reason: str) -> None:
+    def interrupt(self, reason: str, now: float) -> None:
         """Stop this incarnation; whether there is a next one is the strategy's matter."""
         if self.alive and self.stop_reason is None:
             self.interrupted = reason
             self.fail_waiting(for_good=self.restart == "temporary")
-            self._halt(reason)
+            self._halt(reason, now)
 
-    def _halt(self, reason: str) -> None:
+    def _halt(self, reason: str, now: float) -> None:
         if self.state != "stopping":
             self.enter("stopping")
-            self.halt(reason)
+            self.halt(reason, now)
 
     def await_restart(self) -> None:
         self.enter("waiting")
@@ -244,10 +251,6 @@ class Child(ABC):
         while self.alive:
             await self._change()
 
-    def warn_overrun(self) -> None:
-        seconds = self.spec.shutdown
-        logger.warning("%s is still at its clean-up %g s after it was told to stop", self.path, seconds)
-
     def enter(self, state: State) -> None:
         self.state = state
         if self._changed is not None:
@@ -258,3 +261,10 @@ class Child(ABC):
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
+
+
+def _without_cancellations(error: BaseException) -> BaseException | None:
+    cancelled = anyio.get_cancelled_exc_class()
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(cancelled)[1]
+    return None if isinstance(error, cancelled) else error

@@ -39,34 +39,31 @@ class ContextHooks:
 
 
 class Reply:
-    """A one-shot slot. It is answered, or failed, exactly once."""
+    """A one-shot slot. It is answered, or failed, exactly once; then ``event`` is set."""
 
-    __slots__ = ("_error", "_event", "_value")
+    __slots__ = ("_error", "_value", "event")
 
     def __init__(self) -> None:
-        self._event = anyio.Event()
+        self.event = anyio.Event()
         self._value: Any = None
         self._error: Exception | None = None
 
     @property
     def done(self) -> bool:
-        return self._event.is_set()
+        return self.event.is_set()
 
     def answer(self, value: object) -> None:
-        self._set_once()
+        self._once()
         self._value = value
 
     def fail(self, error: Exception) -> None:
-        self._set_once()
+        self._once()
         self._error = error
 
-    def _set_once(self) -> None:
-        if self._event.is_set():
+    def _once(self) -> None:
+        if self.event.is_set():
             raise RuntimeError("a message was answered twice")
-        self._event.set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
+        self.event.set()
 
     def result(self) -> Any:
         """The answer; raises the error it was failed with."""

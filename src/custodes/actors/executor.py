@@ -133,8 +133,8 @@ class Executor(Owner):
                 await self._stop_all()
         finally:
             self.state = "ended"
-            for child in tuple(self.children.values()):
-                child.request_stop("its supervisor has ended")  # left over only where the group collapsed
+            for child in tuple(self.children.values()):  # left over only where the group collapsed
+                child.request_stop("its supervisor has ended", anyio.current_time())
         if self.failure is not None:
             raise self.failure
 
@@ -181,7 +181,7 @@ class Executor(Owner):
         to_stop = [self.children[child_id] for child_id in plan.stop]
         to_start = [self.children[child_id] for child_id in plan.start]
         for sibling in to_stop:
-            sibling.interrupt(f"restarted together with {child.id}")
+            sibling.interrupt(f"restarted together with {child.id}", anyio.current_time())
             await sibling.wait_over()
         if verdict.delay:
             await anyio.sleep(verdict.delay)
@@ -201,12 +201,13 @@ class Executor(Owner):
         reason = self.stop_reason or "stopped"
         last_first = tuple(reversed(self.children.values()))
         dynamic = [child for child in last_first if child.dynamic]
+        now = anyio.current_time()
         for child in dynamic:
-            child.request_stop(reason)
+            child.request_stop(reason, now)
         await until_ended(dynamic)
         for child in last_first:
             if not child.dynamic:
-                child.request_stop(reason)
+                child.request_stop(reason, anyio.current_time())
                 await until_ended([child])
 
     # -- Its table
@@ -253,7 +254,7 @@ class Executor(Owner):
             raise StartFailed(
                 child.path, "its start callable returned what cannot be started", error
             ) from error
-        self._group.start_soon(child.live, name=child.path)
+        child.spawn(self._group)
 
     def forget(self, child: Child, end: ChildEnd) -> None:
         del self.children[child.id]
@@ -311,7 +312,7 @@ async def until_ended(children: Sequence[Child]) -> None:
         if bound.cancelled_caught:
             for child in children:
                 if isinstance(child, ActorChild) and child.ending.end is None:
-                    child.warn_overrun()
+                    child.outlived_bound()
     for child in children:
         await child.ending.wait()
 

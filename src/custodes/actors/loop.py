@@ -21,14 +21,15 @@ async def serve(actor: Actor, child: ActorChild) -> None:
         await _serve_batches(actor, child)
         return
     mailbox = child.mailbox
+    receive = actor.receive
     attach = None if child.hooks is None else child.hooks.attach
     while (envelope := await mailbox.get()) is not None:
         try:
             if attach is None:
-                answer = await actor.receive(envelope.message)
+                answer = await receive(envelope.message)
             else:
                 with attach(envelope.context):
-                    answer = await actor.receive(envelope.message)
+                    answer = await receive(envelope.message)
         except UnhandledMessage as error:
             if error.message is not envelope.message or error.path != child.path:
                 # It is of another actor that this one asked, and so a crash like any other.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
-import anyio.lowlevel
+from anyio.lowlevel import checkpoint
 
 from .envelope import Envelope
 from .errors import ActorStopped, MailboxFull
@@ -55,29 +55,27 @@ class Mailbox:
             self._queue.remove(envelope)
 
     async def get(self) -> Envelope | None:
-        """The next message, or None when the incarnation is to leave. Always a checkpoint."""
-        await self._wait()
-        return None if self._leaving else self._queue.popleft()
+        """The next message, or None when the incarnation is to leave.
+
+        A checkpoint before each message, so that an actor that never awaits can neither starve the loop
+        nor take up a message after it was cancelled.
+        """
+        if self._queue:
+            await checkpoint()
+        while not self._leaving:
+            if self._queue:
+                return self._queue.popleft()
+            self._wakeup = anyio.Event()
+            await self._wakeup.wait()
+        return None
 
     async def get_batch(self, limit: int) -> list[Envelope]:
         """Everything that waits, up to ``limit``; empty when the incarnation is to leave."""
-        await self._wait()
-        if self._leaving:
+        first = await self.get()
+        if first is None:
             return []
         queue = self._queue
-        return [queue.popleft() for _ in range(min(limit, len(queue)))]
-
-    async def _wait(self) -> None:
-        if self._queue or self._leaving:
-            # A checkpoint before each message: an actor that never awaits can neither starve the
-            # loop nor take up a message after it was cancelled.
-            await anyio.lowlevel.checkpoint()
-        while not self._queue and not self._leaving:
-            self._wakeup = anyio.Event()
-            try:
-                await self._wakeup.wait()
-            finally:
-                self._wakeup = None
+        return [first, *(queue.popleft() for _ in range(min(limit - 1, len(queue))))]
 
     def leave(self) -> None:
         """The present incarnation's reader gets no more messages."""

@@ -65,14 +65,15 @@ class ActorRef:
         self._mailbox.put(envelope)
         try:
             if timeout is None:
-                await reply.wait()
+                await reply.event.wait()
             else:
                 with anyio.move_on_after(timeout):
-                    await reply.wait()
-        finally:
-            if not reply.done:
-                self._mailbox.withdraw(envelope)
+                    await reply.event.wait()
+        except BaseException:
+            self._mailbox.withdraw(envelope)
+            raise
         if timeout is not None and not reply.done:
+            self._mailbox.withdraw(envelope)
             raise AskTimeout(self.path, timeout)
         answer: R = reply.result()
         return answer

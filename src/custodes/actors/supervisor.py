@@ -100,7 +100,7 @@ class Supervisor(Nestable):
             try:
                 await child.wait_started()
             except anyio.get_cancelled_exc_class():
-                child.request_stop("its start was cancelled")
+                child.request_stop("its start was cancelled", anyio.current_time())
                 with anyio.CancelScope(shield=True):
                     await until_ended([child])
                 raise
@@ -122,7 +122,7 @@ class Supervisor(Nestable):
             if child_id in self._executor.ends:
                 return self._executor.ends[child_id]
             raise UnknownChild(f"{self.path}/{child_id}")
-        child.request_stop(reason)
+        child.request_stop(reason, anyio.current_time())
         await until_ended([child])
         end = await child.ending.wait()
         if (
@@ -169,7 +169,7 @@ class Supervisor(Nestable):
     async def stop(self, reason: str = "stopped") -> ChildEnd:
         """Stop it with all its children, for good, and wait. As idempotent as :meth:`stop_child`."""
         if self._place is not None:
-            self._place.request_stop(reason)
+            self._place.request_stop(reason, anyio.current_time())
             return await self._place.ending.wait()
         self.request_stop(reason)
         return await self._ending.wait()

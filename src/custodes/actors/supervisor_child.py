@@ -51,7 +51,7 @@ class SupervisorChild(Child):
     async def clean_up(self) -> None:
         """Its children have cleaned up after themselves."""
 
-    def halt(self, reason: str) -> None:
+    def halt(self, reason: str, now: float) -> None:  # noqa: ARG002  # its children's bounds are their own
         self.occupant.request_stop(reason)
 
     def vacate(self) -> None:
