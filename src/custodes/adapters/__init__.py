@@ -1,0 +1,39 @@
+"""What runtimes there are and how to speak to them.
+
+`Registry.discover(project)` finds the adapters, `port` is the contract each of them keeps, and
+`descriptor` what one says of itself. Importing this package loads no runtime and no YAML parser.
+"""
+
+from custodes.adapters.descriptor import Capability, Descriptor, Model
+from custodes.adapters.errors import AdapterError, DescriptorError, UntrustedError
+from custodes.adapters.port import (
+    Category,
+    DispatchRequest,
+    DispatchResult,
+    Failure,
+    Progress,
+    ProgressSink,
+    Runtime,
+    Usage,
+)
+from custodes.adapters.readiness import ReadinessState
+from custodes.adapters.registry import Registry
+
+__all__ = [
+    "AdapterError",
+    "Capability",
+    "Category",
+    "Descriptor",
+    "DescriptorError",
+    "DispatchRequest",
+    "DispatchResult",
+    "Failure",
+    "Model",
+    "Progress",
+    "ProgressSink",
+    "ReadinessState",
+    "Registry",
+    "Runtime",
+    "UntrustedError",
+    "Usage",
+]

@@ -1,0 +1,106 @@
+"""A dispatch module, imported once. The only place where an adapter's code begins to run.
+
+A project's own module is always made from its source, without writing or reading compiled files in its
+folder: what runs is what was hashed when the person trusted it, and running it does not change the hash.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from custodes.adapters.descriptor import Descriptor
+from custodes.adapters.errors import AdapterError
+from custodes.adapters.port import Runtime
+
+_PREFIX = "_custodes_project_adapter_"
+_lock = threading.Lock()
+
+
+class _SourceOnly(importlib.machinery.SourceFileLoader):
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the loader protocol's signature
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+class _ProjectFinder(importlib.abc.MetaPathFinder):
+    """Siblings of a project's dispatch module (``from . import helper``), from source as well."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,  # noqa: ARG002 - the finder protocol's signature
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(_PREFIX) or not path:
+            return None
+        base = Path(path[0]) / fullname.rpartition(".")[2]
+        for file, places in ((base / "__init__.py", [str(base)]), (base.with_suffix(".py"), None)):
+            if file.is_file():
+                return _spec(fullname, file, places)
+        return None
+
+
+def _spec(name: str, file: Path, places: list[str] | None) -> importlib.machinery.ModuleSpec:
+    loader = _SourceOnly(name, str(file))
+    spec = importlib.util.spec_from_file_location(
+        name, file, loader=loader, submodule_search_locations=places
+    )
+    if spec is None:
+        raise ImportError(f"{file} cannot be loaded", name=name)
+    return spec
+
+
+_FINDER = _ProjectFinder()
+
+
+def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
+    """Import the descriptor's dispatch module and make its Runtime.
+
+    :param package: the import name of its folder; ``""`` for a project's own folder.
+    :param key: tells one content of a project's folder from the next, so that a changed and newly trusted
+        one is not answered with the old module.
+    :raises AdapterError: no module, a module that fails to import, or one without ``runtime(descriptor)``.
+    """
+    name = descriptor.runtime_entrypoints.dispatch
+    if name is None or not descriptor.can("dispatch"):
+        raise AdapterError(f"adapter '{descriptor.id}' does not declare 'dispatch'")
+    file = Path(descriptor.folder) / name
+    if not file.is_file():
+        raise AdapterError(f"adapter '{descriptor.id}': runtime_entrypoints.dispatch: {file} does not exist")
+    try:
+        with _lock:
+            module = importlib.import_module(f"{package}.{file.stem}") if package else _import_file(file, key)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        raise AdapterError(f"adapter '{descriptor.id}': {file} cannot be imported: {said}") from error
+    make = getattr(module, "runtime", None)
+    if not callable(make):
+        raise AdapterError(f"adapter '{descriptor.id}': {file} has no function runtime(descriptor)")
+    try:
+        runtime: Runtime = make(descriptor)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        raise AdapterError(
+            f"adapter '{descriptor.id}': {file}: runtime(descriptor) failed: {said}"
+        ) from error
+    if not callable(getattr(runtime, "dispatch", None)):
+        raise AdapterError(f"adapter '{descriptor.id}': {file}: what runtime() returns has no dispatch()")
+    return runtime
+
+
+def _import_file(file: Path, key: str) -> ModuleType:
+    package = f"{_PREFIX}{key}"
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    if package not in sys.modules:
+        spec = importlib.machinery.ModuleSpec(package, None, is_package=True)
+        spec.submodule_search_locations = [str(file.parent)]
+        sys.modules[package] = importlib.util.module_from_spec(spec)
+    return importlib.import_module(f"{package}.{file.stem}")

@@ -1,0 +1,101 @@
+"""One YAML file read as data: bounded, never followed out of place, its errors with file and line.
+
+A file of a repository that nobody has looked at yet is read here, so nothing in it may hang, flood or
+run: only regular files, at most `MAX_BYTES`, at most `MAX_NODES` values once aliases are followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from custodes.adapters.errors import DescriptorError
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 50_000
+
+Identity = tuple[int, int, int, int, int]
+
+
+def identity(path: Path) -> Identity | None:
+    """What tells one version of a file from the next without reading it: device, inode, size, mtime and
+    ctime in nanoseconds. None where there is no such file."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a regular file.
+
+    :raises DescriptorError: no such file, no plain file (a pipe would hang its reader), or over the bound.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise DescriptorError(f"{path}: cannot be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DescriptorError(f"{path}: is not a plain file")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise DescriptorError(f"{path}: is larger than {MAX_BYTES} bytes")
+    return data
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The file's mapping; an empty file is an empty one.
+
+    YAML 1.2, so ``id: no`` stays text, and a key given twice is an error.
+
+    :raises DescriptorError: not UTF-8, not YAML, a duplicate key, no mapping, or too large once expanded.
+    """
+    from ruamel.yaml import YAML  # a fifth of a second to import: only where a file is really read
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    data = read_bytes(path)
+    try:
+        value = YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DescriptorError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        # ruamel's own text goes on with a link and advice on its API; its first line says it all.
+        problem = (str(error.problem or error.context or "not YAML").splitlines() or ["not YAML"])[0]
+        raise DescriptorError(f"{path}{line}: {problem}") from error
+    except (YAMLError, RecursionError, ValueError) as error:
+        problem = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DescriptorError(f"{path}: not readable as YAML: {problem}") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise DescriptorError(f"{path}: must be a mapping of keys, but is {_kind(value)}")
+    _bound(path, value)
+    return value
+
+
+def _bound(path: Path, value: Any) -> None:
+    """Refuse a document whose aliases unfold without end before anything walks it."""
+    seen = 0
+    pending = [value]
+    while pending:
+        here = pending.pop()
+        seen += 1
+        if seen > MAX_NODES:
+            raise DescriptorError(f"{path}: unfolds to more than {MAX_NODES} values (aliases?)")
+        if isinstance(here, dict):
+            for key in here:
+                if not isinstance(key, str):
+                    raise DescriptorError(f"{path}: the key {key!r} must be text (put it in quotes)")
+            pending.extend(here.values())
+        elif isinstance(here, list):
+            pending.extend(here)
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, list) else f"the value {value!r}"[:80]

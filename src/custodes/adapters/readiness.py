@@ -1,0 +1,100 @@
+"""Whether a runtime could be called, and the fingerprint of what that hangs on. Stats only: runs nothing.
+
+The fingerprint is what an auth or configuration failure is remembered by (design, section 4): the
+adapter stays unavailable until it changes. It looks at the program's file, the login's files and whether
+variables are set, never at a content or a secret; so a key that is replaced by another key changes
+nothing here, and an operator's clear is what says "try again".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from custodes.adapters.descriptor import Descriptor, is_loopback, url_problem
+from custodes.adapters.manifest import identity
+
+Code = Literal["", "error", "untrusted", "missing", "no_program", "no_key", "endpoint"]
+
+
+class ReadinessState(msgspec.Struct, frozen=True, kw_only=True):
+    """``ready``, or why not: ``code`` for a program, ``reason`` for a person (``""`` if ready)."""
+
+    ready: bool
+    reason: str = ""
+    fingerprint: str = ""
+    code: Code = ""
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """Where a program stands: a name is looked up on PATH, a path is taken as it is. None if not there
+    or not executable."""
+    return shutil.which(name, path=path)
+
+
+def readiness_of(descriptor: Descriptor, environ: Mapping[str, str]) -> ReadinessState:
+    """The state of an adapter that may be used (trust is the registry's question, asked before)."""
+    code, reason = _problem(descriptor, environ)
+    return ReadinessState(
+        ready=not reason, reason=reason, code=code, fingerprint=_fingerprint(descriptor, environ, reason)
+    )
+
+
+def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, str]:
+    path = environ.get("PATH")
+    if descriptor.cli and not find_program(descriptor.cli.binary, path):
+        return "missing", f"program '{descriptor.cli.binary}' was not found on PATH"
+    if descriptor.readiness.programs:
+        programs = [model for model in descriptor.models if model.argv]
+        if not programs:
+            file = f".coding-os/adapters/{descriptor.id}/adapter.yaml"
+            return "no_program", f"no program is named; list one under models: in {file}"
+        if not any(find_program(model.argv[0], path) for model in programs):
+            names = ", ".join(f"'{model.argv[0]}'" for model in programs)
+            return "missing", f"none of its programs was found: {names}"
+    if descriptor.endpoint:
+        url = descriptor.endpoint.url(environ)
+        if not url:
+            return "endpoint", f"no address: set {descriptor.endpoint.base_url_env or 'endpoint.base_url'}"
+        if why := url_problem(url):
+            return (
+                "endpoint",
+                f"the address {why}; see {descriptor.endpoint.base_url_env or 'endpoint.base_url'}",
+            )
+        key = descriptor.endpoint.key_env
+        if key and not environ.get(key) and not is_loopback(url):
+            return "no_key", f"no key: set {key}"
+    for name in descriptor.readiness.env:
+        if not environ.get(name):
+            return "missing", f"the variable {name} is not set"
+    return "", ""
+
+
+def _fingerprint(descriptor: Descriptor, environ: Mapping[str, str], reason: str) -> str:
+    total = hashlib.sha256()
+    for part in (reason, msgspec.json.encode(descriptor).decode(), *_looked_at(descriptor, environ)):
+        total.update(part.encode("utf-8", "surrogateescape") + b"\0")
+    return total.hexdigest()[:32]
+
+
+def _looked_at(descriptor: Descriptor, environ: Mapping[str, str]) -> Iterator[str]:
+    path = environ.get("PATH")
+    programs = [descriptor.cli.binary] if descriptor.cli else []
+    programs += [model.argv[0] for model in descriptor.models if model.argv]
+    for program in programs:
+        found = find_program(program, path)
+        yield f"{program}={found and os.path.realpath(found)}:{found and identity(Path(found))}"
+    for name in descriptor.readiness.files:
+        yield f"{name}:{identity(Path(name).expanduser())}"
+    variables = list(descriptor.readiness.env)
+    if descriptor.endpoint:
+        yield descriptor.endpoint.url(environ)
+        variables.append(descriptor.endpoint.key_env)
+    for variable in variables:
+        yield f"{variable}:{bool(environ.get(variable))}"
