@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,13 +10,19 @@ from pathlib import Path
 
 import anyio
 
-from custodes.cli.output import DONE, SIGNALLED, CliError, Format, complain, write_json
+from custodes.adapters.agents import PROJECT_FILE
+from custodes.adapters.registry import Registry
+from custodes.cli.output import SIGNALLED, CliError, Format, complain, write_json
 from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
+from custodes.policy.settings import Settings
+from custodes.policy.trigger import applies
 from custodes.supervision import Conversation, Supervision
 from custodes.supervision.work import Outcome
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+ENABLE = "cos supervision enable"
 
 Ask = Callable[[Conversation], Awaitable[Sequence[Outcome]]]
 
@@ -47,7 +54,9 @@ async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form
                     try:
                         async with (
                             Supervision(project=project, observer=view.observe) as supervision,
-                            supervision.conversation(f"cli-{name}", adapter=adapter) as parent,
+                            supervision.conversation(
+                                f"cli-{secrets.token_hex(8)}", adapter=adapter
+                            ) as parent,
                         ):
                             outcomes = await ask(parent)
                     finally:
@@ -70,14 +79,29 @@ async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form
     return report.code
 
 
-def check_project(project: Path) -> Path:
-    """The project's real path.
+def session_adapter(project: Path, named: str) -> str:
+    """The runtime the session itself runs on: the named one, else the first ready agent, else none.
 
-    :raises CliError: it is no directory.
+    :raises CliError: supervision is off here, or the named adapter is no eligible one.
+    :raises SettingsError: the settings file cannot be read.
     """
-    if not project.is_dir():
-        raise CliError(f"{project} is no directory; -d names the project's", kind="usage", code=2)
-    return project.resolve()
-
-
-__all__ = ["DONE", "Ask", "check_project", "conduct"]
+    state = Settings(project).read()
+    if applies(state.policy, state.module_enabled, None) == "off":
+        gate = (
+            f"`{ENABLE}` turns it on" if state.module_enabled else "its settings say cognition.enabled: false"
+        )
+        raise CliError(f"supervision is off in {project}; {gate}", kind="disabled")
+    registry = Registry.discover(project)
+    if PROJECT_FILE in registry.errors:
+        raise CliError(registry.errors[PROJECT_FILE], kind="adapters")
+    for agent in registry.agents:
+        if agent in registry.errors:
+            complain(f"cos: note: {registry.errors[agent]}")
+    eligible = registry.eligible()
+    if not named:
+        return next((agent for agent in eligible if registry.readiness(agent).ready), "")
+    registry.descriptor(named)
+    if named not in eligible:
+        known = f"eligible: {', '.join(eligible)}" if eligible else f"{PROJECT_FILE} names no agent"
+        raise CliError(f"no eligible dispatch adapter for {named!r}; {known}", kind="adapters")
+    return named

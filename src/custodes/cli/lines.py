@@ -44,7 +44,9 @@ def _text(before: Tree, row: Row, event: Event) -> str | None:
 
 def waiting(reason: str, seconds: float | None) -> str:
     if reason == "recovery":
-        return f"waits {seconds:.0f} s for the pool to recover" if seconds is not None else "waits for recovery"
+        return (
+            f"waits {seconds:.0f} s for the pool to recover" if seconds is not None else "waits for recovery"
+        )
     return f"waits for {'its scope' if reason == 'scope' else 'a ' + reason}"
 
 

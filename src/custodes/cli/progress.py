@@ -20,7 +20,9 @@ from custodes.supervision.events import (
 )
 from custodes.supervision.work import Outcome
 
-State = Literal["queued", "waiting", "running", "done", "failed", "refused", "cancelled", "skipped", "unknown"]
+State = Literal[
+    "queued", "waiting", "running", "done", "failed", "refused", "cancelled", "skipped", "unknown"
+]
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +158,9 @@ def _pools(tree: Tree, event: Event) -> dict[str, PoolRow]:
         case AttemptEnded() if event.failure is not None and event.failure.category == "capacity":
             wait = event.failure.retry_after_s
             until = event.at + wait if wait is not None else None
-            return {event.pool: replace(tree.pools.get(event.pool, PoolRow()), state="cooling_down", until=until)}
+            return {
+                event.pool: replace(tree.pools.get(event.pool, PoolRow()), state="cooling_down", until=until)
+            }
         case AttemptRefused():
             return {
                 wait.pool: replace(

@@ -78,7 +78,9 @@ def totals_of(outcomes: Sequence[Outcome], seconds: float) -> Totals:
 def write_report(report: Report) -> None:
     for outcome in report.outcomes:
         write()
-        write(f"{paint(plain(outcome.name), 'bold')}  {outcome.role}  {_status(outcome)}  {_where(outcome)}".rstrip())
+        write(
+            f"{paint(plain(outcome.name), 'bold')}  {outcome.role}  {_status(outcome)}  {_where(outcome)}".rstrip()
+        )
         for text in _body(outcome):
             write(f"  {text}")
     write()

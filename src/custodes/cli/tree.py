@@ -72,9 +72,10 @@ class View:
         from rich.live import Live
 
         console = Console(file=self._stream)
-        with contextlib.suppress(OSError), Live(
-            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-        ) as live:
+        with (
+            contextlib.suppress(OSError),
+            Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
+        ):
             self._live = live
             try:
                 async with anyio.create_task_group() as ticking:

@@ -107,7 +107,9 @@ class _Handler(BaseHTTPRequestHandler):
         """The run's own tree says it."""
 
     def do_GET(self) -> None:
-        self._json(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in self.server.quotas]})
+        self._json(
+            200, {"object": "list", "data": [{"id": name, "object": "model"} for name in self.server.quotas]}
+        )
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
@@ -134,7 +136,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         for start in range(0, len(text), _CHUNK):
-            self._chunk(model, [{"index": 0, "delta": {"content": text[start : start + _CHUNK]}, "finish_reason": None}])
+            self._chunk(
+                model,
+                [{"index": 0, "delta": {"content": text[start : start + _CHUNK]}, "finish_reason": None}],
+            )
             time.sleep(_CHUNK_SECONDS)
         self._chunk(model, [{"index": 0, "delta": {}, "finish_reason": "stop"}])
         tokens = {"prompt_tokens": len(prompt) // 4, "completion_tokens": len(text) // 4}
@@ -143,7 +148,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _chunk(self, model: str, choices: list[dict[str, Any]], **more: Any) -> None:
-        chunk = {"id": "chatcmpl-demo", "object": "chat.completion.chunk", "model": model, "choices": choices, **more}
+        chunk = {
+            "id": "chatcmpl-demo",
+            "object": "chat.completion.chunk",
+            "model": model,
+            "choices": choices,
+            **more,
+        }
         self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         self.wfile.flush()
 

@@ -34,7 +34,16 @@ def history() -> dict[str, Any]:
 
 def tests() -> dict[str, Any]:
     """The project's own test suite, run."""
-    run = _run(sys.executable, "-m", "unittest", "discover", "--start-directory", "tests", "--top-level-directory", ".")
+    run = _run(
+        sys.executable,
+        "-m",
+        "unittest",
+        "discover",
+        "--start-directory",
+        "tests",
+        "--top-level-directory",
+        ".",
+    )
     ran = re.search(r"^Ran (\d+) tests?", run.stderr, re.MULTILINE)
     count = ran[1] if ran else "0"
     verdict = run.stderr.strip().splitlines()[-1] if run.stderr.strip() else "no output"
@@ -116,9 +125,13 @@ def _tidy(path: Path) -> bool:
         warnings.simplefilter("always")
         tree = ast.parse(source, str(path))
     for warning in caught:
-        if "invalid escape sequence" in str(warning.message) or "is an invalid escape" in str(warning.message):
+        if "invalid escape sequence" in str(warning.message) or "is an invalid escape" in str(
+            warning.message
+        ):
             # A string whose escapes are no escapes means what it says as a raw string.
-            lines[warning.lineno - 1] = re.sub(r'(?<![rbfu\w])"(?=[^"]*\\[dsw.])', 'r"', lines[warning.lineno - 1], count=1)
+            lines[warning.lineno - 1] = re.sub(
+                r'(?<![rbfu\w])"(?=[^"]*\\[dsw.])', 'r"', lines[warning.lineno - 1], count=1
+            )
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in sorted(_unused(tree, used), key=lambda node: node.lineno, reverse=True):
         del lines[node.lineno - 1]

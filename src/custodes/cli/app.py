@@ -1,0 +1,124 @@
+"""The program: its commands, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from custodes.cli.output import (
+    CLOSED_PIPE,
+    DONE,
+    FAILED,
+    USAGE,
+    CliError,
+    Format,
+    complain,
+    report_error,
+    usage_error,
+)
+
+INTERRUPTED = 130
+
+_HELP = """Bounded child work on the coding agents you already have, under supervision.
+
+Start with `cos demo` (no account, no network), then `cos init` in a project of yours,
+`cos supervision enable`, and `cos run PLAN.yaml`.
+
+Exit codes: 0 done, 1 failed or refused, 2 not understood, 130 after Ctrl-C, 143 after TERM.
+"""
+
+
+def make_app() -> App:
+    """The command tree. A command's module is imported when that command runs or its help is shown."""
+    app = App(
+        name="cos",
+        help=_HELP,
+        help_format="plaintext",
+        version=_version,
+        backend="trio",
+        suppress_keyboard_interrupt=False,
+    )
+    commands = "custodes.cli"
+    app.command(f"{commands}.demo.demo:demo", name="demo")
+    app.command(f"{commands}.init:init", name="init")
+    app.command(f"{commands}.supervision:app", name="supervision")
+    app.command(f"{commands}.run:run", name="run")
+    app.command(f"{commands}.dispatch:dispatch", name="dispatch")
+    app.command(f"{commands}.adapters:app", name="adapters")
+    return app
+
+
+def call(tokens: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Errors are one line on stderr, or one JSON document."""
+    form = _asked_format(tokens)
+    try:
+        result = make_app()(
+            list(tokens), exit_on_error=False, print_error=False, result_action="return_value"
+        )
+    except CycloptsError as error:
+        report_error(usage_error(_one_line(error)), form)
+        return USAGE
+    except Exception as error:
+        known = _known(error)
+        if known is None:
+            raise
+        report_error(known, form)
+        return known.code
+    return result if isinstance(result, int) else DONE
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        code = call(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit: give it something that takes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CLOSED_PIPE
+    except KeyboardInterrupt:
+        complain("cos: interrupted")
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"custodes {version('custodes')}"
+
+
+def _asked_format(tokens: Sequence[str]) -> Format:
+    """Which form an error is wanted in, though the command line may not be understood."""
+    for this, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        if this == "--format=json" or (this == "--format" and following == "json"):
+            return "json"
+    return "text"
+
+
+def _one_line(error: CycloptsError) -> str:
+    text = " ".join(str(error).split())
+    command = " ".join(("cos", *(error.command_chain or ())))
+    return f"{text}{'' if text.endswith(('.', '?')) else '.'} `{command} --help` shows what it takes."
+
+
+def _known(error: BaseException) -> CliError | None:
+    """The error of a person's input or settings behind an exception; None is a fault of ours."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, CliError):
+        return error
+    # Looked up by what has been imported: a command that never read a plan cannot raise its error.
+    for module, name, kind in (
+        ("custodes.policy.settings", "SettingsError", "settings"),
+        ("custodes.adapters.errors", "AdapterError", "adapters"),
+        ("custodes.supervision.plan", "PlanError", "plan"),
+        ("custodes.store", "StoreError", "store"),
+    ):
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(error, getattr(loaded, name, ())):
+            return CliError(str(error), kind=kind, code=USAGE if kind == "plan" else FAILED)
+    return None

@@ -1,0 +1,71 @@
+"""``cos dispatch``: one piece of work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, Wait, project_at, seconds
+from custodes.cli.options import complexity as complexity_option
+from custodes.cli.output import usage_error
+from custodes.policy.policy import Complexity
+from custodes.policy.roles import Role
+
+
+async def dispatch(
+    prompt: Annotated[str, Parameter(help="What is asked; `-` reads it from stdin.")],
+    /,
+    *,
+    role: Annotated[Role, Parameter(help="The role that does it.")],
+    scope: Annotated[
+        list[str] | None, Parameter(help="What it may change, as paths in the project; repeat it for more.")
+    ] = None,
+    mutable: Annotated[
+        bool | None, Parameter(help="Whether it may change files; the role's own default where not given.")
+    ] = None,
+    model: Annotated[str, Parameter(help="The model, instead of the policy's.")] = "",
+    effort: Annotated[str, Parameter(help="The effort, instead of the policy's.")] = "",
+    on: Annotated[str, Parameter(help="The adapter this work goes to, instead of the policy's.")] = "",
+    complexity: Annotated[
+        Complexity | None, complexity_option("--complexity", "How hard it is, for the adaptive mode.")
+    ] = None,
+    timeout: Annotated[float | None, Parameter(help="Seconds that one attempt may take.")] = None,
+    wait: Wait = None,
+    adapter: SessionAdapter = "",
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Give one piece of work to a child and show its evidence.
+
+    Example: cos dispatch --role reviewer "What in src/ would break on Windows?"
+    """
+    project = project_at(project_dir)
+    if timeout is not None and not 0 < timeout < float("inf"):
+        raise usage_error(f"--timeout {timeout} is no number of seconds above 0")
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise usage_error("the prompt is empty; say what is asked")
+
+    from custodes.cli.conduct import conduct, session_adapter
+    from custodes.supervision import Conversation, Outcome, Work
+
+    work = Work(
+        role=role,
+        prompt=text,
+        scope=tuple(scope or ()),
+        mutable=mutable,
+        adapter=on,
+        model=model,
+        effort=effort,
+        complexity=complexity,
+        timeout=timeout,
+        wait=seconds("--wait", wait) or 0,
+    )
+
+    async def ask(parent: Conversation) -> tuple[Outcome, ...]:
+        return (await parent.dispatch(work),)
+
+    return await conduct(project, role, ask, adapter=session_adapter(project, adapter), form=format)

@@ -1,0 +1,132 @@
+"""``cos init``: the project's agents from what this machine has, and git kept clear of our files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from custodes.cli.options import FormatOption, ProjectDir, project_at
+from custodes.cli.output import DONE, CliError, paint, write, write_json
+
+GITIGNORE = """\
+# What Custodes keeps on this machine only. The settings and the adapters beside it belong in git.
+*.db
+*.db-*
+*.sqlite
+*.sqlite-*
+*.sqlite3
+*.sqlite3-*
+*.lock
+*.log
+"""
+_HEADER = """\
+# Which agent runtimes this project may give work to, the preferred one first.
+# `cos supervision show` lists their models and whether they are ready.
+"""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """An adapter this machine could use, or not, and by what that was seen."""
+
+    id: str
+    label: str
+    found: bool
+    reason: str
+
+
+class Initialised(msgspec.Struct, frozen=True, kw_only=True):
+    project: str
+    wrote: tuple[str, ...]
+    kept: tuple[str, ...]
+    runtimes: tuple[Found, ...]
+    next: tuple[str, ...]
+
+
+def init(
+    *,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Make a project ready: write .coding-os.yaml from the runtimes found here, and keep our files out of git.
+
+    Nothing is started and nothing overwritten; a second time changes nothing.
+    """
+    result = initialise(project_at(project_dir))
+    if format == "json":
+        write_json(result)
+        return DONE
+    for runtime in result.runtimes:
+        mark = paint("found", "green") if runtime.found else paint("not found", "dim")
+        write(f"{runtime.id:<12} {mark}: {runtime.reason}")
+    for name in result.wrote:
+        write(f"wrote {name}")
+    for name in result.kept:
+        write(f"kept {name} as it is")
+    write("next:")
+    for command in result.next:
+        write(f"  {command}")
+    return DONE
+
+
+def initialise(project: Path) -> Initialised:
+    """:raises CliError: a file cannot be written."""
+    from custodes.adapters.agents import PROJECT_FILE
+
+    runtimes = look(project)
+    agents = [runtime.id for runtime in runtimes if runtime.found]
+    ids = "".join(f"  - {agent}\n" for agent in agents)
+    wrote: list[str] = []
+    kept: list[str] = []
+    for name, text in (
+        (PROJECT_FILE, f"{_HEADER}agents:\n{ids}" if ids else f"{_HEADER}agents: []\n"),
+        (".coding-os/.gitignore", GITIGNORE),
+    ):
+        (wrote if _write_new(project / name, text) else kept).append(name)
+    return Initialised(
+        project=str(project),
+        wrote=tuple(wrote),
+        kept=tuple(kept),
+        runtimes=runtimes,
+        next=("cos supervision enable", "cos supervision show", 'cos dispatch --role reviewer "…"'),
+    )
+
+
+def look(project: Path) -> tuple[Found, ...]:
+    """Every dispatchable adapter, and whether its runtime is here: its program on PATH, or a variable of
+    its endpoint set. One that needs neither is always there. Nothing is run."""
+    from custodes.adapters.readiness import find_program
+    from custodes.adapters.registry import Registry
+
+    found: list[Found] = []
+    for descriptor in Registry.discover(project).descriptors.values():
+        if not descriptor.can("dispatch"):
+            continue
+        if descriptor.cli is not None:
+            place = find_program(descriptor.cli.binary, os.environ.get("PATH"))
+            here, reason = place is not None, place or f"no program {descriptor.cli.binary!r} on PATH"
+        elif descriptor.endpoint is not None:
+            variables = [v for v in (descriptor.endpoint.base_url_env, descriptor.endpoint.key_env) if v]
+            given = [variable for variable in variables if os.environ.get(variable)]
+            here = bool(given or descriptor.endpoint.base_url)
+            reason = f"{' and '.join(given)} set" if given else f"neither {' nor '.join(variables)} is set"
+            if not given and here:
+                reason = f"its address is {descriptor.endpoint.base_url}"
+        else:
+            here, reason = True, "runs the programs that the project names"
+        found.append(Found(id=descriptor.id, label=descriptor.label, found=here, reason=reason))
+    return tuple(sorted(found, key=lambda one: (not one.found, one.id)))
+
+
+def _write_new(path: Path, text: str) -> bool:
+    """Whether the file was written; one that is there, in whatever form, stays as it is."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise CliError(f"{path} cannot be written: {error.strerror}", kind="files") from error
+    return True

@@ -1,0 +1,42 @@
+"""``cos run``: a plan's steps as children, as far in parallel as their needs allow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, Wait, project_at, seconds
+
+
+async def run(
+    plan: Annotated[Path, Parameter(help="The plan, a YAML file.")],
+    /,
+    *,
+    wait: Wait = None,
+    adapter: SessionAdapter = "",
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Run a plan under supervision.
+
+    A plan is a YAML file with `steps`, each with an id, a role and a prompt, and where wanted: scope,
+    mutable, needs, adapter, model, effort, complexity, timeout and max_wait (seconds).
+
+    Example: cos run review.yaml --wait 60
+    """
+    project, wait_s = project_at(project_dir), seconds("--wait", wait)
+
+    from custodes.cli.conduct import conduct, session_adapter
+    from custodes.supervision.plan import load_plan, run_plan
+
+    loaded = load_plan(plan)
+    default = session_adapter(project, adapter)
+    return await conduct(
+        project,
+        loaded.name,
+        lambda parent: run_plan(parent, loaded, wait=wait_s),
+        adapter=default,
+        form=format,
+    )
