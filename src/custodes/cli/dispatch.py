@@ -32,7 +32,9 @@ async def dispatch(
     complexity: Annotated[
         Complexity | None, complexity_option("--complexity", "How hard it is, for the adaptive mode.")
     ] = None,
-    timeout: Annotated[float | None, Parameter(help="Seconds that one attempt may take.")] = None,
+    timeout: Annotated[  # noqa: ASYNC109 - it bounds an attempt, not this function
+        float | None, Parameter(help="Seconds that one attempt may take.")
+    ] = None,
     wait: Wait = None,
     adapter: SessionAdapter = "",
     project_dir: ProjectDir = Path(),

@@ -49,7 +49,7 @@ def init(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Make a project ready: write .coding-os.yaml from the runtimes found here, and keep our files out of git.
+    """Make a project ready: write .coding-os.yaml from the runtimes found here, keep our files out of git.
 
     Nothing is started and nothing overwritten; a second time changes nothing.
     """
@@ -80,8 +80,8 @@ def initialise(project: Path) -> Initialised:
     wrote: list[str] = []
     kept: list[str] = []
     for name, text in (
-        (PROJECT_FILE, f"{_HEADER}agents:\n{ids}" if ids else f"{_HEADER}agents: []\n"),
         (".coding-os/.gitignore", GITIGNORE),
+        (PROJECT_FILE, f"{_HEADER}agents:\n{ids}" if ids else f"{_HEADER}agents: []\n"),
     ):
         (wrote if _write_new(project / name, text) else kept).append(name)
     return Initialised(
@@ -123,10 +123,10 @@ def _write_new(path: Path, text: str) -> bool:
     """Whether the file was written; one that is there, in whatever form, stays as it is."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink() or path.exists():
+            return False
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        return False
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}", kind="files") from error
     return True

@@ -24,14 +24,14 @@ Wait = Annotated[
     float | None,
     Parameter(
         name="--wait",
-        help="Wait up to so many seconds for the soonest recovery of a refused pool, instead of ending refused.",
+        help="Seconds it may wait for the soonest recovery of a refused pool, instead of ending refused.",
     ),
 ]
 SessionAdapter = Annotated[
     str,
     Parameter(
         name="--adapter",
-        help="The runtime this session itself runs on, for what no policy routes; the first ready agent where not given.",
+        help="The runtime this session itself runs on, for what no policy routes; else the first ready one.",
     ),
 ]
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from typing import IO, Any, Literal
+from typing import Any, Literal, TextIO
 
 import msgspec
 
@@ -38,15 +38,15 @@ def usage_error(message: str) -> CliError:
     return CliError(message, kind="usage", code=USAGE)
 
 
-def write(text: str = "", stream: IO[str] | None = None) -> None:
+def write(text: str = "", stream: TextIO | None = None) -> None:
     """One line, or several, to stdout. What the stream's encoding lacks is written as ``?``, never raised.
 
     :raises BrokenPipeError: nobody reads any more.
     """
-    stream = stream or sys.stdout
-    encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, errors="replace").decode(encoding) + "\n")
-    stream.flush()
+    out: TextIO = stream if stream is not None else sys.stdout
+    encoding = out.encoding or "utf-8"
+    out.write(text.encode(encoding, errors="replace").decode(encoding) + "\n")
+    out.flush()
 
 
 def complain(text: str) -> None:
@@ -67,7 +67,7 @@ def report_error(error: CliError, form: Format) -> None:
         complain(f"cos: {error}")
 
 
-def is_terminal(stream: IO[str]) -> bool:
+def is_terminal(stream: TextIO) -> bool:
     """Whether a person's terminal is behind it, one that can do more than print lines."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 

@@ -23,7 +23,7 @@ class ModelView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdapterView(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent of the project. ``eligible``: it is known and declares dispatch; ``ready``: it could run now."""
+    """An agent of the project. ``eligible``: known, and declares dispatch; ``ready``: it could run now."""
 
     id: str
     label: str
@@ -94,7 +94,7 @@ def write_overview(overview: Overview) -> None:
 def _lines(overview: Overview) -> Iterator[str]:
     policy = overview.policy
     if not overview.module_enabled:
-        yield f"supervision  {paint('off', 'yellow')}: the module's gate is shut (cognition.enabled is false in the settings file)"
+        yield f"supervision  {paint('off', 'yellow')}: the module's gate is shut (cognition.enabled: false)"
     elif not policy.enabled:
         yield f"supervision  {paint('off', 'yellow')}; `{ENABLE}` turns it on"
     else:

@@ -39,7 +39,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One child. ``since`` is when its state began, ``until`` when a wait for recovery ends (epoch seconds)."""
+    """One child. ``since`` is when its state began, ``until`` when its wait ends (epoch seconds)."""
 
     run_id: str
     name: str

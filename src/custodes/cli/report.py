@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """``seconds`` is wall time. Tokens and cost are sums of what the runtimes reported; None where none did."""
+    """``seconds`` is wall time. Tokens and cost sum what the runtimes reported; None where none did."""
 
     children: int
     by_status: dict[str, int]
@@ -78,9 +78,8 @@ def totals_of(outcomes: Sequence[Outcome], seconds: float) -> Totals:
 def write_report(report: Report) -> None:
     for outcome in report.outcomes:
         write()
-        write(
-            f"{paint(plain(outcome.name), 'bold')}  {outcome.role}  {_status(outcome)}  {_where(outcome)}".rstrip()
-        )
+        name = paint(plain(outcome.name), "bold")
+        write(f"{name}  {outcome.role}  {_status(outcome)}  {_where(outcome)}".rstrip())
         for text in _body(outcome):
             write(f"  {text}")
     write()
@@ -139,20 +138,20 @@ def _entry(entry: object) -> str:
     if not isinstance(entry, msgspec.Struct):
         return str(entry)
     words = []
-    for field in entry.__struct_fields__:
+    for field in sorted(entry.__struct_fields__, key=lambda field: field not in ("place", "name")):
         value = getattr(entry, field)
         if isinstance(value, bool):
             words.append({"passed": "passed" if value else "FAILED"}.get(field, f"{field} {value}"))
         elif value not in ("", (), None):
             words.append(str(value))
-    return "  ".join(words)
+    return ", ".join(words)
 
 
 def _totals(report: Report) -> str:
     totals = report.totals
     words = [f"{count} {status}" for status, count in totals.by_status.items()]
-    words += [f"{totals.attempts} attempts"]
-    words += [f"{count} {name}" for name, count in _rare(totals) if count]
+    words.append(_count(totals.attempts, "attempt"))
+    words += [_count(count, noun) for noun, count in _rare(totals) if count]
     if totals.input_tokens is not None or totals.output_tokens is not None:
         words.append(f"{totals.input_tokens or 0} tokens in, {totals.output_tokens or 0} out")
     if totals.cost_usd is not None:
@@ -164,7 +163,11 @@ def _totals(report: Report) -> str:
 
 def _rare(totals: Totals) -> tuple[tuple[str, int], ...]:
     return (
-        ("met a limit", totals.limits),
-        ("fell back", totals.fallbacks),
-        ("probes", totals.probes),
+        ("limit", totals.limits),
+        ("fallback", totals.fallbacks),
+        ("probe", totals.probes),
     )
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

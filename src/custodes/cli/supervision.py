@@ -138,7 +138,8 @@ def set_(
         raise usage_error("--role-… and --clear-role need --role to say which role is meant")
     if role is not None and not clear_role and all(field is None for field in role_fields):
         raise usage_error(
-            f"--role {role} alone changes nothing; add --role-adapter, --role-model, --role-effort or --clear-role"
+            f"--role {role} alone changes nothing; "
+            "add --role-adapter, --role-model, --role-effort or --clear-role"
         )
     if role is not None and not clear_role and not is_role(role):
         raise usage_error(unknown_role(role))

@@ -31,7 +31,7 @@ _MARKS = {
     "failed": ("✗", "red"),
     "refused": ("✗", "yellow"),
     "cancelled": ("■", "yellow"),
-    "skipped": ("–", "dim"),
+    "skipped": ("-", "dim"),
     "unknown": ("?", "red"),
 }
 _POOL_STYLES = {"healthy": "green", "cooling_down": "red", "half_open": "yellow"}

@@ -1,4 +1,4 @@
-"""A provider on this machine: an OpenAI-compatible chat endpoint with a pool for each model, standard library only.
+"""A provider on this machine: an OpenAI-compatible chat endpoint, a pool for each model, stdlib alone.
 
 Its models are a few rules and no language model: they read the evidence in the prompt and answer from it.
 What is real is the protocol: HTTP on 127.0.0.1, server-sent events, usage, and a quota that ends in a 429
@@ -100,7 +100,7 @@ def answer(prompt: str) -> dict[str, Any]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Provider  # type: ignore[assignment]  # the base class knows only its own kind of server
+    server: Provider
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's word

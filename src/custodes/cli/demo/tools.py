@@ -103,9 +103,11 @@ def _lint(path: Path) -> list[Finding]:
             return [_finding(path, error.lineno or 1, f"syntax error: {error.msg}", "high")]
     found = [_finding(path, warning.lineno, str(warning.message), "medium") for warning in caught]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    for node in _unused(tree, used):
-        found.append(_finding(path, node.lineno, f"unused import {node.names[0].name!r}", "low"))
-    return found
+    unused = [
+        _finding(path, node.lineno, f"unused import {node.names[0].name!r}", "low")
+        for node in _unused(tree, used)
+    ]
+    return found + unused
 
 
 def _unused(tree: ast.Module, used: set[str]) -> list[ast.Import]:

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.cos import Cos
+
+COS = [sys.executable, "-m", "custodes.cli"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["supervison"], 'Did you mean "supervision"'),
+        (["supervision", "shwo"], 'Did you mean "show"'),
+        (["supervision", "show", "--formt", "json"], "Did you mean --format"),
+        (["supervision", "show", "--format", "yaml"], 'Choose from: "text", "json"'),
+        (["run"], "PLAN"),
+        (["run", "a.yaml", "b.yaml"], "b.yaml"),
+        (["run", "a.yaml", "--wait", "soon"], "--wait"),
+        (["run", "a.yaml", "--wait", "-1"], "no number of seconds"),
+        (["dispatch", "what?"], "--role"),
+        (["dispatch", "--role", "reviwer", "what?"], 'Did you mean "reviewer"'),
+        (["dispatch", "--role", "reviewer", " "], "the prompt is empty"),
+        (["dispatch", "--role", "reviewer", "--timeout", "0", "what?"], "--timeout"),
+    ],
+)
+def test_what_is_not_understood_is_one_line_and_exit_code_2(cos: Cos, words: list[str], says: str) -> None:
+    answer = cos(*words)
+    assert answer.code == 2
+    assert says in answer.err
+    assert answer.err.startswith("cos: ")
+    assert answer.err.count("\n") == 1
+    assert answer.out == ""
+
+
+def test_with_json_the_error_is_the_one_document(cos: Cos) -> None:
+    answer = cos("supervision", "shwo", "--format", "json")
+    assert answer.code == 2
+    assert answer.document["error"]["kind"] == "usage"
+    assert answer.err == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["demo"],
+        ["init"],
+        ["run"],
+        ["dispatch"],
+        ["supervision"],
+        ["supervision", "show"],
+        ["supervision", "set"],
+        ["adapters", "list"],
+        ["adapters", "trust"],
+    ],
+)
+def test_every_command_has_help_with_a_sentence_for_each_option(cos: Cos, words: list[str]) -> None:
+    answer = cos(*words, "--help")
+    assert answer.code == 0
+    assert answer.out.startswith(f"Usage: {' '.join(('cos', *words))}")
+
+
+def test_the_version_is_the_packages(cos: Cos) -> None:
+    assert cos("--version").out.startswith("custodes ")
+
+
+def test_showing_a_policy_imports_nothing_heavy(project: Path) -> None:
+    (project / ".coding-os.yaml").write_text("agents: []\n")
+    code = (
+        "import json, sys\n"
+        "from custodes.cli.app import call\n"
+        "code = call(['supervision', 'show'])\n"
+        "print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
+    )
+    code_, modules = json.loads(run.stderr)
+    assert code_ == 0
+    heavy = ("rich", "httpx2", "trio", "anyio", "aiosqlite", "sqlite3", "opentelemetry", "psutil", "asyncio")
+    rooms = ("custodes.store", "custodes.telemetry", "custodes.supervision", "custodes.actors")
+    assert [name for name in (*heavy, *rooms) if name in modules] == []
+
+
+def test_a_reader_that_goes_away_is_no_traceback(project: Path) -> None:
+    with subprocess.Popen(
+        [*COS, "supervision", "show"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        program.stdout.close()
+        assert program.stderr is not None
+        assert program.stderr.read() == ""
+    assert program.returncode == 141
+
+
+def test_no_colour_where_there_is_no_terminal(project: Path) -> None:
+    run = subprocess.run(
+        [*COS, "supervision", "show"], cwd=project, capture_output=True, text=True, check=True
+    )
+    assert "\x1b" not in run.stdout
