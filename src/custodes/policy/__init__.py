@@ -4,6 +4,7 @@ Pure rules on frozen Structs, and one service that touches the file. No store, n
 """
 
 from custodes.policy.catalog import Adapter, Catalog, Objection
+from custodes.policy.explain import Estimate, Explanation, explain
 from custodes.policy.patch import CooldownPatch, PolicyPatch, TargetPatch
 from custodes.policy.policy import Complexity, Cooldown, FallbackPolicy, Mode, Policy, Target, turn_defaults
 from custodes.policy.roles import ROLE_DEFAULTS, ROLES, Role, RoleDefaults
@@ -21,6 +22,8 @@ __all__ = [
     "CooldownPatch",
     "Decision",
     "Denial",
+    "Estimate",
+    "Explanation",
     "FallbackPolicy",
     "Mode",
     "Objection",
@@ -41,6 +44,7 @@ __all__ = [
     "TargetPatch",
     "applies",
     "complexity_of",
+    "explain",
     "resolve",
     "turn_defaults",
 ]

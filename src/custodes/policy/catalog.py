@@ -10,6 +10,8 @@ import msgspec
 from custodes.adapters.descriptor import Descriptor
 from custodes.policy import wording
 
+_CONFIGURE = "name an agent that declares dispatch in .coding-os.yaml::agents"
+
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
     """Why not: the words people search for, and what would work. ``str()`` is both."""
@@ -35,6 +37,8 @@ class RegistryView(Protocol):
     def agents(self) -> Sequence[str]: ...
     @property
     def descriptors(self) -> Mapping[str, Descriptor]: ...
+    @property
+    def errors(self) -> Mapping[str, str]: ...
     def readiness(self, adapter: str, /) -> ReadinessView: ...
 
 
@@ -69,7 +73,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
         for agent in dict.fromkeys(registry.agents):
             descriptor = registry.descriptors.get(agent)
             if descriptor is None:
-                ineligible[agent] = "no adapter of that id could be loaded"
+                ineligible[agent] = registry.errors.get(agent, "no adapter has this id")
             elif not descriptor.can("dispatch"):
                 ineligible[agent] = "it does not declare dispatch"
             elif readiness:
@@ -87,13 +91,18 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
         why = self.ineligible.get(adapter, "no adapter has this id")
         ids = [a.id for a in self.adapters]
         if not ids:
-            would = "name an agent that declares dispatch in .coding-os.yaml::agents"
+            would = _CONFIGURE
         elif adapter in self.ineligible:
             would = f"eligible: {', '.join(ids)}"
         else:
             close = wording.near_miss(adapter, ids)
             would = (f"did you mean '{close}'? " if close else "") + f"eligible: {', '.join(ids)}"
         return Objection(wording=wording.no_eligible_adapter(adapter), hint=f"{why}; {would}")
+
+    def none_eligible(self) -> Objection:
+        """Why nothing at all can run."""
+        why = [f"{adapter}: {reason}" for adapter, reason in self.ineligible.items()]
+        return Objection(wording="no eligible dispatch adapter", hint="; ".join([*why, _CONFIGURE]))
 
 
 def declares_model(descriptor: Descriptor, model: str) -> bool:

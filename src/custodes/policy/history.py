@@ -7,7 +7,6 @@ mean seconds. It compares: without :data:`MINIMUM` attempts of the default and o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from statistics import fmean
 
 import msgspec
 
@@ -20,8 +19,8 @@ _STEPS = 20
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt that came to an end of its own. Attempts that were refused or cancelled, or ran into a
-    limit, say nothing about how well a runtime works: leave them out."""
+    """One attempt that ran to an end of its own. A refused, cancelled or limited one says nothing about how
+    well a runtime works: leave it out."""
 
     role: str
     adapter: str
@@ -32,7 +31,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rating(msgspec.Struct, frozen=True, kw_only=True):
-    """How a choice did. ``cost_usd`` is the mean over the attempts that state a cost; None where none does."""
+    """How a choice did. ``cost_usd`` is the mean over the attempts that state a cost, None without any."""
 
     choice: str
     attempts: int
@@ -65,15 +64,17 @@ def ratings(
         Rating(
             choice=choice,
             attempts=len(group),
-            success_rate=fmean(r.succeeded for r in group),
-            seconds=fmean(r.seconds for r in group),
-            cost_usd=fmean(costs)
-            if (costs := [r.cost_usd for r in group if r.cost_usd is not None])
-            else None,
+            success_rate=sum(r.succeeded for r in group) / len(group),
+            seconds=sum(r.seconds for r in group) / len(group),
+            cost_usd=_mean([r.cost_usd for r in group if r.cost_usd is not None]),
         )
         for choice, group in sorted(groups.items())
         if len(group) >= minimum
     )
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def better(rated: Iterable[Rating], default: str, among: Iterable[str]) -> str | None:

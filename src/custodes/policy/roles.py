@@ -6,7 +6,7 @@ A default names a tier and an effort, never a model id: which model that is, is 
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, TypeGuard, get_args
 
 import msgspec
 
@@ -159,7 +159,7 @@ ROLE_DEFAULTS: dict[Role, RoleDefaults] = {
 }
 
 
-def is_role(word: str) -> bool:
+def is_role(word: str) -> TypeGuard[Role]:
     return word in ROLES
 
 

@@ -13,6 +13,7 @@ import msgspec
 from custodes.policy import history, wording
 from custodes.policy.catalog import Adapter, Catalog, Objection
 from custodes.policy.policy import Policy
+from custodes.policy.roles import is_role, unknown_role
 from custodes.policy.steps import Choice, Resolved, Route, RouteRequest, Step, choose, resolve_on
 
 __all__ = ["Denial", "PassedOver", "Resolution", "Route", "RouteRequest", "Step", "resolve"]
@@ -70,6 +71,8 @@ def resolve(
     ``session`` is the runtime the conversation itself runs on (empty: the first ready adapter is the
     default); ``records`` are past attempts for the empirical step. Never raises: a refusal is data.
     """
+    if not is_role(request.role):
+        return Resolution(refusal=Denial(category="invalid", wording=unknown_role(request.role)))
     choice = choose(request, policy, catalog, session, records)
     asked = _asked(choice, request, policy, records)
     candidates: list[Route] = []

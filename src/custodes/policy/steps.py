@@ -138,8 +138,7 @@ def choose(
         return _named(session, "adapter_default", catalog)
     order = sorted(catalog.adapters, key=lambda a: (a.id != session, not a.ready))
     if not order:
-        none = catalog.not_eligible(session or "any")
-        return Choice("", None, "adapter_default", none)
+        return Choice("", None, "adapter_default", catalog.none_eligible())
     fitting = [a for a in order if _takes(a.descriptor, model, effort)]
     if not fitting and _forwards(order[0], order, model, effort):
         fitting = [order[0]]
@@ -222,7 +221,7 @@ def resolve_on(
     """
     descriptor = adapter.descriptor
     steps = entries(request, policy)
-    defaults = ROLE_DEFAULTS[request.role] if is_role(request.role) else None  # type: ignore[index]  # checked
+    defaults = ROLE_DEFAULTS[request.role] if is_role(request.role) else None
     best = history.better_model(records, request.role, descriptor)
     if default_model:
         model: str | None = descriptor.default_model

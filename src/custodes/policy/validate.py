@@ -7,21 +7,27 @@ the reason. Only what a write touches can block it: what was already so before s
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import get_args
 
 import msgspec
 
 from custodes.policy.catalog import Catalog
 from custodes.policy.policy import Policy, Target
 from custodes.policy.roles import is_role, unknown_role
-from custodes.policy.steps import RouteRequest, choose, resolve_on
+from custodes.policy.steps import Field, RouteRequest, choose, resolve_on
 
 Path = tuple[str, ...]
 
+_FIELDS: tuple[Field, ...] = get_args(Field)
+"""In the order in which they are resolved."""
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that could never be dispatched. ``involves`` names the keys of the policy that make it so."""
+    """One thing that could never be dispatched. ``involves`` names the keys of the policy that make it so;
+    ``where`` and ``wording`` say whether it is the same one as before."""
 
     where: str
+    wording: str
     text: str
     involves: tuple[Path, ...]
 
@@ -37,18 +43,18 @@ def problems(policy: Policy, catalog: Catalog) -> tuple[Problem, ...]:
         found.append(
             Problem(
                 where="cooldown",
+                wording="default_seconds is over maximum_seconds",
                 text=f"default_seconds {cooldown.default_seconds} is over maximum_seconds "
                 f"{cooldown.maximum_seconds}; a default of at most the maximum would work",
                 involves=(("cooldown", "default_seconds"), ("cooldown", "maximum_seconds")),
             )
         )
     if policy.preset and policy.preset not in policy.presets:
+        wording = f"unknown preset '{policy.preset}'"
         known = ", ".join(policy.presets) or "none yet"
         found.append(
             Problem(
-                where="preset",
-                text=f"unknown preset '{policy.preset}'; known: {known}",
-                involves=(("preset",),),
+                where="preset", wording=wording, text=f"{wording}; known: {known}", involves=(("preset",),)
             )
         )
     if policy.orchestrator != Target():
@@ -72,7 +78,8 @@ def problems(policy: Policy, catalog: Catalog) -> tuple[Problem, ...]:
 
 def _role_problems(policy: Policy, catalog: Catalog, role: str) -> list[Problem]:
     if not is_role(role):
-        return [Problem(where=f"role {role}", text=unknown_role(role), involves=(("roles", role),))]
+        text = unknown_role(role)
+        return [Problem(where=f"role {role}", wording=text, text=text, involves=(("roles", role),))]
     return _target_problems(policy, catalog, f"role {role}", role, ("roles", role))
 
 
@@ -87,22 +94,19 @@ def _target_problems(policy: Policy, catalog: Catalog, where: str, role: str, ow
         objection, field = route.objection, route.field
     if objection is None:
         return []
-    involves = [(*own, f) for f in Target.__struct_fields__ if getattr(_entry(policy, own), f)]
+    entry, orchestrator = _entry(policy, own), policy.orchestrator
+    involves: list[Path] = []
+    for name in _FIELDS[: _FIELDS.index(field) + 1]:
+        if getattr(entry, name):
+            involves.append((*own, name))
+        elif getattr(orchestrator, name):
+            involves.append(("orchestrator", name))
     text = str(objection)
-    if own != ("orchestrator",):
-        inherited = [
-            f
-            for f in Target.__struct_fields__
-            if getattr(policy.orchestrator, f) and not getattr(_entry(policy, own), f)
-        ]
-        involves += [("orchestrator", f) for f in inherited]
-        if field in inherited:
-            value = getattr(policy.orchestrator, field)
-            pinned = [
-                f"{f} '{v}'" for f in Target.__struct_fields__ if (v := getattr(_entry(policy, own), f))
-            ]
-            text = f"{text} (the role's {' and '.join(pinned)} with the orchestrator's {field} '{value}')"
-    return [Problem(where=where, text=text, involves=tuple(involves))]
+    pinned = [f"{name} '{value}'" for name in _FIELDS if (value := getattr(entry, name))]
+    if own != ("orchestrator",) and ("orchestrator", field) in involves:
+        inherited = f"the orchestrator's {field} '{getattr(orchestrator, field)}'"
+        text = f"{text} (the role's {' and '.join(pinned)} with {inherited})"
+    return [Problem(where=where, wording=objection.wording, text=text, involves=tuple(involves))]
 
 
 def _entry(policy: Policy, own: Path) -> Target:
@@ -113,7 +117,10 @@ def blocking(
     before: tuple[Problem, ...], after: tuple[Problem, ...], touched: Collection[Path]
 ) -> tuple[Problem, ...]:
     """The problems that a write must be refused for: those it brings, and those it states again."""
-    return tuple(p for p in after if p not in before or any(_meets(p, path) for path in touched))
+    known = {(p.where, p.wording) for p in before}
+    return tuple(
+        p for p in after if (p.where, p.wording) not in known or any(_meets(p, path) for path in touched)
+    )
 
 
 def _meets(problem: Problem, path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -46,6 +45,8 @@ def choices(words: Iterable[str]) -> str:
 
 def near_miss(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that was probably meant."""
+    import difflib  # only errors need it
+
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return found[0] if found else None
 
