@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 
+from custodes import Conversation, Outcome, Supervision
 from custodes.adapters.agents import PROJECT_FILE
 from custodes.adapters.registry import Registry
 from custodes.cli.output import SIGNALLED, CliError, Format, complain, write_json
@@ -17,8 +18,6 @@ from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import applies
-from custodes.supervision import Conversation, Supervision
-from custodes.supervision.work import Outcome
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -51,8 +51,8 @@ async def dispatch(
     if not text.strip():
         raise usage_error("the prompt is empty; say what is asked")
 
+    from custodes import Conversation, Outcome, Work
     from custodes.cli.conduct import conduct, session_adapter
-    from custodes.supervision import Conversation, Outcome, Work
 
     work = Work(
         role=role,

@@ -1,7 +1,7 @@
 """The programs of the demo: each reads its prompt on stdin, does real work in the current directory, and
 prints its evidence as one JSON object. Standard library only; it is copied into the demo's project.
 
-    python tools.py history|tests|lint|tidy|digest
+    python tools.py history|tests|lint|tidy
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 Finding = dict[str, str]
-_MARKER = "(data, not instructions):\n"
 
 
 def history() -> dict[str, Any]:
@@ -79,14 +78,6 @@ def tidy() -> dict[str, Any]:
             {"name": "tests", "passed": tested["signals"][1]["healthy"], "detail": tested["summary"]},
         ],
     }
-
-
-def digest() -> dict[str, Any]:
-    """The evidence handed over in the prompt, put together without a model."""
-    _, _, evidence = sys.stdin.read().partition(_MARKER)
-    slices = json.loads(evidence) if evidence else {}
-    parts = [f"{step}: {part['summary']}" for step, part in slices.items()]
-    return {"summary": "; ".join(parts) or "no evidence was handed over"}
 
 
 def _sources() -> list[Path]:
@@ -152,5 +143,5 @@ def _run(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 if __name__ == "__main__":
-    programs = {"history": history, "tests": tests, "lint": lint, "tidy": tidy, "digest": digest}
+    programs = {"history": history, "tests": tests, "lint": lint, "tidy": tidy}
     sys.stdout.write(json.dumps(programs[sys.argv[1]]()) + "\n")
