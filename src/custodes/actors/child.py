@@ -67,7 +67,7 @@ class Child(ABC):
     )
 
     task: TaskHandle[None]
-    """The present incarnation's, or the last one's. Its own scope is all that a cancel needs."""
+    """The present incarnation's. Its own scope is all that a cancel needs."""
 
     def __init__(self, spec: ChildSpec[Any], owner: Owner, path: str, *, dynamic: bool) -> None:
         self.spec = spec
@@ -189,6 +189,7 @@ class Child(ABC):
                         self.crash = ExceptionGroup("a crash, and another in on_stop", [earlier, error])
         finally:
             self.alive = False
+            del self.task  # a ref may be kept for long; its task's remains are heavy
             self.vacate()
             self.owner.child_over(self)
 

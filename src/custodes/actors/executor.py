@@ -84,9 +84,9 @@ class Executor(Owner):
         self.crashes = 0
         self.started = 0
         self._group: TaskGroup | None = None
-        self._work = anyio.CancelScope()  # starting and answering crashes; cancelled to go over to stopping
+        self._work: anyio.CancelScope | None = None  # starting and answering crashes, until cancelled to stop
         self._fallen: deque[_Fallen] = deque()
-        self._fallen_come = anyio.Event()
+        self._fallen_come: anyio.Event | None = None
 
     def validate(self) -> None:
         """:raises InvalidSpec: what it was given cannot be followed."""
@@ -119,11 +119,12 @@ class Executor(Owner):
         try:
             async with anyio.create_task_group() as self._group:
                 try:
-                    with self._work:
+                    with anyio.CancelScope() as self._work:
                         await self._start_specs()
-                        self.state = "running"
-                        started()
-                        await self._answer_crashes()
+                        if self.stop_reason is None:
+                            self.state = "running"
+                            started()
+                            await self._answer_crashes()
                 except StartFailed as failure:
                     self.failure = failure
                     self.request_stop("a child could not start")
@@ -143,7 +144,8 @@ class Executor(Owner):
         if self.stop_reason is None:
             self.stop_reason = reason
             self.state = "stopping"
-            self._work.cancel()
+            if self._work is not None:
+                self._work.cancel()
 
     async def _start_specs(self) -> None:
         for spec in self.specs:
@@ -152,14 +154,13 @@ class Executor(Owner):
             child = self.launch(spec, dynamic=False)
             if not child.starts_at_once:
                 await _started_or_stopped(child)
-        await anyio.lowlevel.checkpoint()  # a stop that came meanwhile takes effect here
 
     async def _answer_crashes(self) -> None:
         while True:
-            await self._fallen_come.wait()
-            self._fallen_come = anyio.Event()
             while self._fallen:
                 await self._answer(self._fallen.popleft())
+            self._fallen_come = anyio.Event()
+            await self._fallen_come.wait()
 
     async def _answer(self, fallen: _Fallen) -> None:
         """Count one crash; then stop, wait and start as the strategy plans."""
@@ -285,7 +286,8 @@ class Executor(Owner):
         elif child.began and must_restart(child.restart, crashed=child.crash is not None):
             child.await_restart()
             self._fallen.append(_Fallen(child, child.incarnation, _cause(child)))
-            self._fallen_come.set()
+            if self._fallen_come is not None:
+                self._fallen_come.set()
         else:
             self._finish(child, "completed" if child.stop_reason is None else "stopped")
 

@@ -1,0 +1,178 @@
+"""An asyncio host with its own habits: Task.cancel, asyncio.timeout, gather, tasks that anyio never saw."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from support.actors import AT_ONCE, Add, Hang, Journal, Starting, Worker
+
+from custodes.actors import ActorCrashed, ActorStopped, ChildSpec, StrayCancellation, Supervisor
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def _names(journal: Journal) -> list[str]:
+    return [line.partition(":")[0] for line in journal.take()]
+
+
+async def test_a_timeout_of_the_host_stops_the_tree_in_order_and_stays_a_timeout() -> None:
+    journal = Journal()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0), Supervisor([journal.spec("a"), journal.spec("b")]):
+            await asyncio.sleep(3600)
+    assert _names(journal) in (["start a", "start b", "stop b", "stop a"], ["start a", "stop a"], [])
+    current = asyncio.current_task()
+    assert current is not None
+    assert current.cancelling() == 0
+
+
+async def test_a_timeout_while_the_body_runs_stops_the_tree_in_order() -> None:
+    journal = Journal()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(None) as bound, Supervisor([journal.spec("a"), journal.spec("b")]):
+            bound.reschedule(0)
+            await asyncio.sleep(3600)
+    assert _names(journal) == ["start a", "start b", "stop b", "stop a"]
+
+
+async def test_cancelling_the_hosts_task_again_and_again_does_not_break_the_order() -> None:
+    journal = Journal()
+    cleaning = asyncio.Event()
+    released = asyncio.Event()
+
+    class Slow(Worker):
+        async def on_stop(self, reason: str) -> None:
+            cleaning.set()
+            await released.wait()
+            await super().on_stop(reason)
+
+    async def host() -> None:
+        specs = [journal.spec("a"), ChildSpec(id="slow", start=lambda: Slow(journal), shutdown=60)]
+        async with Supervisor(specs):
+            await asyncio.sleep(3600)
+
+    task = asyncio.create_task(host())
+    await asyncio.sleep(0)
+    while len(journal.lines) < 2:
+        await asyncio.sleep(0)
+    task.cancel()
+    await cleaning.wait()
+    for _ in range(5):
+        task.cancel()
+        await asyncio.sleep(0)
+    assert not task.done()
+    released.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert _names(journal) == ["start a", "start slow", "stop slow", "stop a"]
+
+
+async def test_asks_and_starts_work_from_tasks_that_anyio_never_saw() -> None:
+    async with Supervisor() as root:
+        refs = await asyncio.gather(
+            *(root.start_child(ChildSpec(id=str(number), start=Worker)) for number in range(5))
+        )
+        assert await asyncio.gather(*(ref.ask(Add(1)) for ref in refs)) == [1] * 5
+
+
+async def test_a_native_cancel_of_an_ask_withdraws_it() -> None:
+    async with Supervisor([ChildSpec(id="a", start=Worker)]) as root:
+        ref = root.ref("a")
+        until = asyncio.Event()
+        ref.tell(Hang(until))  # type: ignore[arg-type]  # asyncio's event has the wait that is needed
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await ref.ask(Add(100))
+        until.set()
+        assert await ref.ask(Add(1)) == 1
+
+
+async def test_a_native_cancel_of_a_start_leaves_nothing() -> None:
+    async with Supervisor() as root:
+        entered = asyncio.Event()
+
+        async def hang() -> None:
+            entered.set()
+            await asyncio.sleep(3600)
+
+        spec = ChildSpec(id="a", start=lambda: Starting(hang))
+        task = asyncio.create_task(root.start_child(spec))
+        await entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert root.statistics().children == ()
+
+
+async def test_a_cancellation_out_of_a_future_is_a_crash_like_any_other() -> None:
+    class Awaiting(Worker):
+        async def receive(self, message: object) -> object:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            future.cancel()
+            return await future
+
+    async with Supervisor([ChildSpec(id="a", start=Awaiting)], intensity=AT_ONCE) as root:
+        with pytest.raises(ActorCrashed) as crashed:
+            await root.ref("a").ask(Add(1))
+        assert isinstance(crashed.value.__cause__, asyncio.CancelledError)
+        while root.ref("a").statistics().restarts == 0:
+            await asyncio.sleep(0)
+        [crash] = root._executor.history
+        assert isinstance(crash.cause, StrayCancellation)
+
+
+async def test_a_host_that_cancels_every_task_of_its_loop_leaves_none_behind() -> None:
+    journal = Journal()
+
+    async def host() -> None:
+        async with Supervisor([journal.spec("a"), journal.spec("b")], intensity=AT_ONCE) as root:
+            await root.start_child(journal.spec("c"))
+            await asyncio.sleep(3600)
+
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(host())
+    while len(journal.lines) < 3:
+        await asyncio.sleep(0)
+    for other in asyncio.all_tasks() - before:
+        other.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == before
+    assert sorted(_names(journal)) == ["start a", "start b", "start c", "stop a", "stop b", "stop c"]
+
+
+async def test_an_ask_in_flight_ends_when_the_host_is_cancelled() -> None:
+    outcomes: list[type[BaseException]] = []
+
+    async def host(ready: asyncio.Event) -> None:
+        async with Supervisor([ChildSpec(id="a", start=Worker)]) as root:
+            ref = root.ref("a")
+
+            async def ask() -> None:
+                try:
+                    await ref.ask(Hang())
+                except ActorStopped as stopped:
+                    outcomes.append(type(stopped))
+
+            asking = asyncio.create_task(ask())
+            await asyncio.sleep(0)
+            ready.set()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                await root.stop("the host is cancelled")
+                await asking
+
+    ready = asyncio.Event()
+    task = asyncio.create_task(host(ready))
+    await ready.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert outcomes == [ActorStopped]
