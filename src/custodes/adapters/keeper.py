@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ PYTHON_VARIABLE = "CUSTODES_PYTHON"
 RUN_VARIABLE = "CUSTODES_RUN"
 BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); import _keeper; _keeper.main(*map(int, sys.argv[2:]))"
 """Imported rather than run as a script: so its compiled form is cached (7 ms of each start)."""
-LOADER_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+KEEPER_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 def python() -> str:
@@ -45,6 +46,18 @@ def python() -> str:
             f"Python: set {PYTHON_VARIABLE} to a Python 3.11 or newer, for example {PYTHON_VARIABLE}=python3"
         )
     return own
+
+
+_open: weakref.WeakSet[Keeper] = weakref.WeakSet()
+
+
+def _close_in_fork() -> None:
+    """A fork of the host would hold our pipes open: a program would wait for the end of its input."""
+    for keeper in tuple(_open):
+        keeper.close()
+
+
+os.register_at_fork(after_in_child=_close_in_fork)
 
 
 class Keeper:
@@ -104,6 +117,7 @@ class Keeper:
         finally:
             for fd in theirs:
                 os.close(fd)
+        _open.add(self)
 
     def _pipe(self, theirs: list[int], *, reading: bool) -> tuple[int, int]:
         ours, other = os.pipe() if reading else reversed(os.pipe())
@@ -182,23 +196,18 @@ class Keeper:
                 self.finished.set()
 
     def ask_end(self) -> None:
-        """Order the graceful end: TERM, the grace, KILL, proof."""
-        if not self._went:
-            self.order_kill()
-            return
+        """Order the graceful end: TERM, the grace, KILL, proof. A keeper that has not got the whole of *go*
+        just ends. One that its program had stopped goes on first."""
         with contextlib.suppress(OSError):
-            self._control.send(b"T")
-
-    def order_kill(self) -> None:
-        """Order the end at once. Works as well on a keeper that has not got the whole of *go*."""
-        with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_WR)
+            if self._went:
+                self._control.send(b"T")
+            else:
+                self._control.shutdown(socket.SHUT_WR)
+        self._process.send_signal(signal.SIGCONT)
 
     def abandon(self) -> None:
-        """Kill a keeper that does not answer. A stopped one is first let go on, to no harm."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.kill()
+        """Kill a keeper that does not answer."""
+        self._process.kill()
 
     async def reap(self, bound_s: float) -> None:
         """Collect the keeper's own process, which ends right after it has closed its end."""
@@ -210,6 +219,7 @@ class Keeper:
 
     def close(self) -> None:
         """Give everything back. A keeper that still runs ends its tree now, by itself."""
+        _open.discard(self)
         self._close_fds()
         self._process.poll()
 
@@ -232,7 +242,7 @@ def _own_pidfd() -> int:
 def _keeper_environment(program: Mapping[str, str]) -> dict[str, str]:
     """What the keeper itself needs: to find its libraries, and the run's mark, so that a keeper which has
     not started its program yet is found by it too. None of the program's secrets."""
-    chosen = {name: os.environ[name] for name in LOADER_VARIABLES if name in os.environ}
+    chosen = {name: os.environ[name] for name in KEEPER_VARIABLES if name in os.environ}
     if RUN_VARIABLE in program:
         chosen[RUN_VARIABLE] = program[RUN_VARIABLE]
     return chosen

@@ -1,7 +1,7 @@
 """Is there such a program, and if it did not start, why: in words that say what would work."""
 
 # os.path answers False where pathlib raises, and a PATH may name folders that we may not enter:
-# ruff: noqa: PTH
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118
 
 from __future__ import annotations
 
@@ -60,10 +60,12 @@ def refuse_unspeakable(arguments: Sequence[str], environment: Mapping[str, str])
 
 
 def not_started(program: str, cwd: str, stage: str, number: int) -> ProgramError:
-    """The error for what the keeper said of ``stage`` (``folder``, ``program``) and errno."""
+    """The error for what the keeper said of ``stage`` (``process``, ``folder``, ``program``) and errno."""
     words = os.strerror(number)
     if stage == "folder":
         return WorkingFolderError(f"the folder to run in, '{cwd}', cannot be entered: {words}")
+    if stage == "process" or number in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return ProgramError(f"'{program}' could not be started now, for want of resources: {words}")
     if number == errno.E2BIG:
         return ArgumentsTooLong(
             f"the arguments and environment of '{program}' exceed this system's bound: pass long text on "
