@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,45 @@ def tiered(project: Path) -> Tiered:
     )
     (project / ".coding-os.yaml").write_text("agents: [fixture]\n")
     return Tiered(project, "fixture")
+
+
+PROGRAM = """\
+import json, os, subprocess, sys, time
+import sys
+from pathlib import Path
+
+what = sys.argv[1]
+sys.stdin.read()
+if what == "limit":
+    print("rate limit reached, retry after 60 seconds", file=sys.stderr)
+    sys.exit(1)
+if what == "slow":
+    # A tool in a session of its own, as real agents start them, which ignores a polite end.
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    tool = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    with open("pids", "w") as pids:  # a pipe that the test reads
+        pids.write(f"{os.getpid()} {tool.pid}\n")
+    time.sleep(600)
+if what == "write":
+    Path("written.txt").write_text("by the writer\\n")
+seen = ", ".join(sorted(path.name for path in Path().glob("*.txt")))
+print(json.dumps({"summary": f"{os.environ['CUSTODES_ROLE']} saw {seen}"}))
+"""
+
+
+@pytest.fixture
+def programs(project: Path, cos: Cos) -> Path:
+    """A project whose runtime is four small programs, each in a pool of its own, with supervision enabled."""
+    folder = project / ".coding-os" / "adapters" / "command"
+    folder.mkdir(parents=True)
+    (folder / "program.py").write_text(PROGRAM)
+    models = "".join(
+        f"  - {{id: {name}, bucket: {name}, argv: [{sys.executable}, {folder / 'program.py'}, {name}]}}\n"
+        for name in ("look", "limit", "slow", "write")
+    )
+    (folder / "adapter.yaml").write_text(f"models:\n{models}")
+    (project / ".coding-os.yaml").write_text("agents: [command]\n")
+    (project / "a.txt").write_text("a\n")
+    assert cos("adapters", "trust", "command").code == 0
+    assert cos("supervision", "enable").code == 0
+    return project

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from custodes.cli.output import paint, plain, write
+from support.cos import Terminal
 
 
 def test_what_an_encoding_lacks_is_replaced_and_never_raised() -> None:
@@ -18,11 +19,6 @@ def test_what_an_encoding_lacks_is_replaced_and_never_raised() -> None:
 def test_foreign_text_is_one_bounded_line_without_control_characters() -> None:
     assert plain("a\r\nb\x1b[2Jc\x07\x9bd") == "a b[2Jcd"
     assert plain("x" * 300) == "x" * 199 + "…"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(

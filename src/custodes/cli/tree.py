@@ -71,25 +71,34 @@ class View:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(file=self._stream)
-        with (
-            contextlib.suppress(OSError),
-            Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
-        ):
-            self._live = live
-            try:
-                async with anyio.create_task_group() as ticking:
-                    ticking.start_soon(self._tick, live)
-                    yield
-                    ticking.cancel_scope.cancel()
-            finally:
-                live.vertical_overflow = "visible"
-                live.update(self._render(), refresh=True)
+        live = Live(
+            console=Console(file=self._stream),
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        with contextlib.suppress(OSError):
+            live.start()
+        self._live = live
+        try:
+            async with anyio.create_task_group() as ticking:
+                ticking.start_soon(self._tick, live)
+                yield
+                ticking.cancel_scope.cancel()
+        finally:
+            live.vertical_overflow = "visible"
+            self._draw(live)
+            with contextlib.suppress(OSError):
+                live.stop()
 
     async def _tick(self, live: Live) -> None:
         while True:
-            live.update(self._render(), refresh=True)
+            self._draw(live)
             await anyio.sleep(_REFRESH_S)
+
+    def _draw(self, live: Live) -> None:
+        with contextlib.suppress(OSError):  # a terminal that hung up stops no work
+            live.update(self._render(), refresh=True)
 
     def _print(self, text: str | None) -> None:
         if text is None or self._silent:

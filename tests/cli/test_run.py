@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.cos import Cos
+
+PLAN = """\
+name: look
+steps:
+  - {id: first, role: researcher, prompt: What is here?, model: look}
+  - {id: fix, role: implementer, prompt: Write., model: write, needs: [first], mutable: true, scope: [written.txt]}
+  - {id: again, role: reviewer, prompt: And now?, model: look, needs: [fix]}
+"""
+
+
+def plan(project: Path, text: str = PLAN) -> str:
+    (project / "plan.yaml").write_text(text)
+    return "plan.yaml"
+
+
+def test_a_plan_runs_in_the_order_of_its_needs_and_returns_evidence(cos: Cos, programs: Path) -> None:
+    answer = cos("run", plan(programs), "--format", "json")
+    assert answer.code == 0
+    report = answer.document
+    assert (report["name"], report["status"]) == ("look", "done")
+    assert [(o["name"], o["status"], o["evidence"]["summary"]) for o in report["outcomes"]] == [
+        ("first", "done", "researcher saw a.txt"),
+        ("fix", "done", "implementer saw a.txt, written.txt"),
+        ("again", "done", "reviewer saw a.txt, written.txt"),
+    ]
+    assert report["outcomes"][0]["metadata"]["capacity_scope"] == "command:look"
+    assert report["totals"]["attempts"] == 3
+    assert answer.err == ""
+
+
+def test_without_a_terminal_the_way_there_is_plain_lines_and_then_the_report(
+    cos: Cos, programs: Path
+) -> None:
+    answer = cos("run", plan(programs))
+    assert answer.code == 0
+    lines = answer.out.splitlines()
+    assert "first: queued as researcher" in lines
+    assert "first: runs on command:look (look)" in lines
+    assert lines.index("first: done: researcher saw a.txt") < lines.index(
+        "fix: runs on command:write (write)"
+    )
+    assert lines[-1].startswith("look done: 3 done, 3 attempts")
+    assert "\x1b" not in answer.out
+
+
+def test_a_limit_ends_the_run_refused_with_the_wait_and_exit_code_1(cos: Cos, programs: Path) -> None:
+    text = (
+        "steps:\n"
+        "  - {id: first, role: reviewer, prompt: Look., model: limit}\n"
+        "  - {id: second, role: reviewer, prompt: Look., model: limit}\n"
+        "  - {id: third, role: reviewer, prompt: Look., model: look, needs: [second]}\n"
+        "max_parallel: 1\n"
+    )
+    answer = cos("run", plan(programs, text), "--format", "json")
+    assert answer.code == 1
+    first, second, third = answer.document["outcomes"]
+    assert (first["status"], first["failure"]["category"], first["failure"]["retry_after_s"]) == (
+        "failed",
+        "capacity",
+        60,
+    )
+    assert (second["status"], second["refusal"]["category"]) == ("refused", "capacity")
+    assert [wait["pool"] for wait in second["refusal"]["waiting"]] == ["command:limit"]
+    assert 0 < second["refusal"]["retry_after_s"] <= 60
+    assert (third["status"], third["refusal"]["category"]) == ("refused", "need")
+    assert third["attempts"] == []
+
+
+def test_one_piece_of_work_is_dispatched_with_its_overrides(cos: Cos, programs: Path) -> None:
+    answer = cos("dispatch", "--role", "reviewer", "--model", "look", "What is here?", "--format", "json")
+    assert answer.code == 0
+    (outcome,) = answer.document["outcomes"]
+    assert (outcome["role"], outcome["evidence"]["summary"]) == ("reviewer", "reviewer saw a.txt")
+
+
+def test_suggest_shows_the_route_and_runs_nothing(cos: Cos, programs: Path) -> None:
+    cos("supervision", "set", "--mode", "suggest")
+    answer = cos("dispatch", "--role", "implementer", "--model", "write", "Write it.", "--format", "json")
+    assert answer.code == 0
+    (outcome,) = answer.document["outcomes"]
+    assert (outcome["status"], outcome["output_json"]["proposed_route"]["model"]) == ("skipped", "write")
+    assert not (programs / "written.txt").exists()
+
+
+@pytest.mark.parametrize("words", [["dispatch", "--role", "reviewer", "Look."], ["run", "plan.yaml"]])
+def test_while_supervision_is_off_the_enabling_command_is_named(
+    cos: Cos, programs: Path, words: list[str]
+) -> None:
+    plan(programs)
+    cos("supervision", "disable")
+    before = sorted(programs.rglob("*"))
+    answer = cos(*words)
+    assert answer.code == 1
+    assert "`cos supervision enable` turns it on" in answer.err
+    assert answer.err.count("\n") == 1
+    assert sorted(programs.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("steps:\n  - {id: a, role: reviwer, prompt: x}\n", "did you mean 'reviewer'"),
+        ("steps:\n  - {id: a, role: reviewer, prompt: x, needs: [b]}\n", "there is no step 'b'"),
+        (
+            "steps: [{id: a, role: reviewer, prompt: x, needs: [b]}, {id: b, role: reviewer, prompt: x, needs: [a]}]",
+            "cycle",
+        ),
+        ("steps:\n  - {id: a, role: reviewer, promt: x}\n", "prompt"),
+        ("steps: [\n", "no valid YAML"),
+        (None, "No such file"),
+    ],
+)
+def test_a_plan_that_cannot_be_run_is_one_line_and_nothing_starts(
+    cos: Cos, programs: Path, text: str | None, says: str
+) -> None:
+    if text is not None:
+        plan(programs, text)
+    before = sorted(programs.rglob("*"))
+    answer = cos("run", "plan.yaml")
+    assert answer.code == 2
+    assert says in answer.err
+    assert answer.err.startswith("cos: plan.yaml")
+    assert answer.err.count("\n") == 1
+    assert sorted(programs.rglob("*")) == before
+
+
+def test_malformed_settings_refuse_the_run(cos: Cos, programs: Path) -> None:
+    (programs / ".coding-os" / "hub-settings.json").write_text("{")
+    answer = cos("run", plan(programs))
+    assert answer.code == 1
+    assert "malformed settings" in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_changed_adapter_is_untrusted_and_runs_nothing(cos: Cos, programs: Path) -> None:
+    program = programs / ".coding-os" / "adapters" / "command" / "program.py"
+    program.write_text(f"{PROGRAM_THAT_TELLS}\n{program.read_text()}")
+    answer = cos("run", plan(programs), "--format", "json")
+    assert answer.code == 1
+    first = answer.document["outcomes"][0]
+    assert first["status"] == "refused"
+    assert "cos adapters trust command" in first["refusal"]["reason"]
+    assert not (programs / "ran").exists()
+
+
+PROGRAM_THAT_TELLS = "open('ran', 'w').close()"
+
+
+def test_a_session_adapter_that_is_no_agent_is_named_with_the_near_miss(cos: Cos, programs: Path) -> None:
+    answer = cos("run", plan(programs), "--adapter", "comand")
+    assert answer.code == 1
+    assert "did you mean 'command'" in answer.err
