@@ -146,6 +146,7 @@ def test_the_headless_examples_stand_as_typed(settings: Settings) -> None:
         (PolicyPatch(clear=("modes",)), ["'modes' is no key of the policy", "did you mean 'mode'?"]),
         (PolicyPatch(clear_roles=("reviwer",)), ["did you mean 'reviewer'?"]),
         (role("reviewer", model=" \n"), ["roles.reviewer.model"]),
+        (role("reviewer", model="bad\udcff"), ["roles.reviewer.model", "a name on one line"]),
         (
             PolicyPatch(presets={"n": {"reviewer": TargetPatch(adapter="claude", model="x")}}),
             ["preset n", "model 'x'"],

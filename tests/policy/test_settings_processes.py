@@ -193,3 +193,28 @@ def test_a_writer_killed_at_any_instant_leaves_a_whole_file_and_no_lock(tmp_path
         assert json.loads(settings.path.read_text())["hub"] == {"count": 0, "keys": ["z", "a"]}
         settings.patch(PolicyPatch(max_parallel=3), view)
     assert settings.read().policy.max_parallel == 3
+
+
+NO_ROOM = """
+import resource, sys
+from pathlib import Path
+from support.catalogs import CLAUDE, catalog
+from custodes.policy import PolicyPatch, Settings, SettingsError
+
+settings, view = Settings(Path(sys.argv[1])), catalog(CLAUDE)
+old = settings.path.read_bytes()
+resource.setrlimit(resource.RLIMIT_FSIZE, (len(old), len(old)))
+try:
+    settings.patch(PolicyPatch(enabled=True), view)
+except SettingsError as error:
+    assert "cannot be written" in str(error), error
+else:
+    raise AssertionError("it was written")
+assert settings.path.read_bytes() == old
+assert {p.name for p in settings.path.parent.iterdir()} == {"hub-settings.json", "hub-settings.lock"}
+"""
+
+
+def test_a_write_that_finds_no_room_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    finish(start(NO_ROOM, tmp_path))

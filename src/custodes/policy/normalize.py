@@ -6,6 +6,7 @@ supervision must not fall silently to something nobody chose.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
@@ -47,7 +48,7 @@ def shown(value: Any) -> str:
         return "an object"
     if isinstance(value, list):
         return "an array"
-    text = msgspec.json.encode(value).decode()
+    text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
