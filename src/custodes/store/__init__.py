@@ -1,0 +1,36 @@
+"""The project's one SQLite file: opened, migrated, one writer, one reader, off the host's loop.
+
+It knows no table: each room brings its own migrations, and its queries as coroutines over a connection.
+"""
+
+from .database import Connection, Database, Row
+from .errors import (
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreForked,
+    StoreFull,
+    StoreLocked,
+    StoreOnNetwork,
+    StoreTooNew,
+    StoreUnusable,
+)
+from .integrity import integrity
+from .migrations import Migration
+
+__all__ = [
+    "Connection",
+    "Database",
+    "Migration",
+    "Row",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreError",
+    "StoreForked",
+    "StoreFull",
+    "StoreLocked",
+    "StoreOnNetwork",
+    "StoreTooNew",
+    "StoreUnusable",
+    "integrity",
+]

@@ -1,0 +1,259 @@
+"""The open file: one writer connection, one reader, and the transactions over them.
+
+Every transaction is one coroutine in the portal's loop, which no host can cancel: a transaction over several
+awaits that is cancelled half way would stay open and hold the file for everybody. It commits, or it rolls
+back, whatever way it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import aiosqlite
+import anyio
+import anyio.to_thread
+
+from .errors import StoreClosed, StoreForked, StoreLocked, translate
+from .migrations import Migration, migrate, refuse_newer, version
+from .place import prepare, refuse_damaged
+from .portal import PortalThread, outcome_of
+
+T = TypeVar("T")
+Connection = aiosqlite.Connection
+"""What a fold is given: use ``execute_fetchall`` and ``executemany``, and open no transaction."""
+Row = sqlite3.Row
+
+OPEN_WAIT_S = 5.0
+"""How long opening may wait for other processes that open, migrate or recover the same file, in seconds."""
+
+
+class Database:
+    """Use :meth:`open` or :meth:`open_read_only`, and :meth:`aclose` in every path.
+
+    It may be shared by the tasks, threads and loops of one process; a fork gets :exc:`~.StoreForked`.
+    """
+
+    def __init__(self, path: Path, migrations: Sequence[Migration], *, read_only: bool) -> None:
+        self.path = path
+        self._migrations = migrations
+        self._read_only = read_only
+        self._pid = os.getpid()
+        self._portal = PortalThread("custodes-store", self._disconnect)
+        self._lifetime = threading.Lock()
+        self._closed = False
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        # Used in the portal's loop only; each binds itself to it at its first wait.
+        self._write_turn = asyncio.Lock()
+        self._read_turn = asyncio.Lock()
+
+    @staticmethod
+    async def open(path: Path, migrations: Sequence[Migration]) -> Database:
+        """Open the file, made where it is missing (mode 0600), and bring its schema up to date.
+
+        Cancelled, everything that was begun is closed.
+
+        :raises StoreOnNetwork: it stands on a network file system.
+        :raises StoreTooNew: it has more migrations behind it than are given.
+        :raises StoreDamaged: it was damaged, and was set aside; opened again, it begins empty.
+        :raises StoreLocked: others held it for ``OPEN_WAIT_S``.
+        :raises StoreUnusable: it cannot be made, opened or written.
+        """
+        return await Database(path, migrations, read_only=False)._opened()
+
+    @staticmethod
+    async def open_read_only(path: Path, migrations: Sequence[Migration]) -> Database | None:
+        """Open the file to look at it; None where there is none, or one whose schema is older than ours.
+
+        Nothing is made, migrated or set aside.
+
+        :raises StoreTooNew: it has more migrations behind it than are given.
+        :raises StoreDamaged: it is damaged. It stands as it did.
+        """
+        if not await anyio.Path(path).exists():
+            return None
+        database = await Database(path, migrations, read_only=True)._opened()
+        try:
+            current = await database.read(version) == len(migrations)
+        except BaseException:
+            await database.aclose()
+            raise
+        if current:
+            return database
+        await database.aclose()
+        return None
+
+    async def write(self, fold: Callable[[Connection], Awaitable[T]], wait_s: float = 1.0) -> T:
+        """Run ``fold`` in one ``BEGIN IMMEDIATE … COMMIT``; what it returns is on the disk.
+
+        If ``fold`` raises, or the commit fails, everything is rolled back. A cancel of the caller cuts
+        neither: the wait is shielded, and bounded.
+
+        :param wait_s: seconds from this call until the transaction has begun, its turn in this process
+            and other processes' writing together.
+        :raises StoreLocked: it could not begin in time.
+        :raises StoreError: the store cannot serve, typed by its reason.
+        """
+        self._check_usable()
+        return await outcome_of(self._submit(self._write, fold, time.monotonic() + wait_s, wait_s))
+
+    async def read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run ``query`` on the reader, one at a time. What several statements of it see may differ.
+
+        :raises StoreError: the store cannot serve, typed by its reason.
+        """
+        self._check_usable()
+        return await outcome_of(self._submit(self._read, query))
+
+    async def aclose(self) -> None:
+        """Finish what runs, close the connections, end the thread. Idempotent; shielded from cancels."""
+        if os.getpid() != self._pid:
+            return  # the connections are the parent's; to touch them here could harm its file
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._stop)
+
+    # -- The host's side
+
+    async def _opened(self) -> Database:
+        try:
+            await anyio.to_thread.run_sync(self._start)
+        except BaseException:
+            # A native cancel leaves the start running: the stop waits for it, and nobody for the stop.
+            threading.Thread(target=self._stop, name="custodes-store-stop").start()
+            raise
+        return self
+
+    def _start(self) -> None:
+        with self._lifetime:
+            if not self._read_only:
+                prepare(self.path)
+                refuse_damaged(self.path)
+            self._portal.start()
+            self._submit(self._connect).result()
+
+    def _stop(self) -> None:
+        with self._lifetime:
+            if self._closed:
+                return
+            self._closed = True
+            if self._portal.running:
+                self._portal.submit(self._disconnect).result()
+                self._portal.stop()
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise StoreForked(self.path)
+        if self._closed:
+            raise StoreClosed(self.path)
+
+    def _submit(self, function: Callable[..., Awaitable[T]], *arguments: object) -> Future[T]:
+        try:
+            return self._portal.submit(function, *arguments)
+        except RuntimeError:  # closed between the check and here
+            raise StoreClosed(self.path) from None
+
+    # -- In the portal's loop
+
+    async def _connect(self) -> None:
+        deadline = time.monotonic() + OPEN_WAIT_S
+        try:
+            if not self._read_only:
+                self._writer = await self._connection("rw")
+                await self._retried(self._set_up_writer, deadline, OPEN_WAIT_S)
+                await self._write(
+                    lambda writer: migrate(self.path, writer, self._migrations), deadline, OPEN_WAIT_S
+                )
+            self._reader = await self._connection("ro")
+            refuse_newer(self.path, await self._read(version), self._migrations)
+        except sqlite3.Error as error:
+            await self._disconnect()
+            raise translate(self.path, error, OPEN_WAIT_S) or error from error
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def _connection(self, mode: str) -> Connection:
+        # No busy handler of SQLite's: it would sleep in the connection's thread, past the bound of whoever
+        # waits. `_retried` waits instead, in the loop.
+        connection = await aiosqlite.connect(
+            f"{self.path.resolve().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=0
+        )
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    async def _set_up_writer(self) -> None:
+        assert self._writer is not None  # noqa: S101  # set by the caller
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            await self._writer.execute_fetchall(f"PRAGMA {pragma}")
+
+    async def _disconnect(self) -> None:
+        """After what runs."""
+        async with self._write_turn, self._read_turn:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    with suppress(
+                        sqlite3.Error
+                    ):  # the file may be gone; the connection is closed all the same
+                        await connection.close()
+            self._reader = self._writer = None
+
+    async def _write(self, fold: Callable[[Connection], Awaitable[T]], deadline: float, wait_s: float) -> T:
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await self._write_turn.acquire()
+        except TimeoutError:
+            raise StoreLocked(self.path, wait_s) from None
+        try:
+            writer = self._writer
+            if writer is None:
+                raise StoreClosed(self.path)
+            await self._retried(lambda: writer.execute_fetchall("BEGIN IMMEDIATE"), deadline, wait_s)
+            try:
+                answer = await fold(writer)
+                await writer.execute_fetchall("COMMIT")
+            except BaseException:
+                if writer.in_transaction:  # a full disk has rolled back already
+                    await writer.execute_fetchall("ROLLBACK")
+                raise
+            else:
+                return answer
+        except sqlite3.Error as error:
+            raise translate(self.path, error, wait_s) or error from error
+        finally:
+            self._write_turn.release()
+
+    async def _read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._read_turn:
+            reader = self._reader
+            if reader is None:
+                raise StoreClosed(self.path)
+            try:
+                # A reader waits only while another process recovers the log of one that was killed.
+                return await self._retried(lambda: query(reader), time.monotonic() + 1.0, 1.0)
+            except sqlite3.Error as error:
+                raise translate(self.path, error, 1.0) or error from error
+
+    async def _retried(self, step: Callable[[], Awaitable[T]], deadline: float, wait_s: float) -> T:
+        """``step``, again while the file is busy, until ``deadline`` of the monotonic clock."""
+        pause = 0.001
+        while True:
+            try:
+                return await step()
+            except sqlite3.OperationalError as error:
+                if not isinstance(translate(self.path, error, wait_s), StoreLocked):
+                    raise
+                if (left := deadline - time.monotonic()) <= 0:
+                    raise StoreLocked(self.path, wait_s) from None
+            # Jitter, so that processes which wait for the same writer do not wake as one.
+            await asyncio.sleep(min(left, pause * random.uniform(0.5, 1.5)))  # noqa: S311  # no secret
+            pause = min(pause * 1.5, 0.02)

@@ -1,0 +1,69 @@
+"""The operator's overrides, one line each, in ``.coding-os/extensions-audit.log``."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+
+from custodes.actors import ActorRef
+from custodes.store import Database, StoreError
+from custodes.supervision.admission import Clear
+from custodes.supervision.clock import Now, now
+from custodes.supervision.health import fold_and_commit
+
+LOG = Path(".coding-os") / "extensions-audit.log"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """``by`` is the surface it came from (``cli``, ``mcp``, ``hub``, …), ``at`` an ISO time in UTC."""
+
+    at: str
+    by: str
+    action: str
+    target: str
+    detail: tuple[str, ...] = ()
+
+
+def append(project: Path, entry: Entry) -> None:
+    """Add a line of JSON to the log, made where it is missing (mode 0600). Blocks.
+
+    One write to an append-only descriptor: lines of several processes never mix.
+
+    :raises OSError: it cannot be written.
+    """
+    log = project / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, msgspec.json.encode(entry) + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+async def clear_health(project: Path, via: ActorRef | Database, target: str, by: str) -> tuple[str, ...]:
+    """Clear a pool (``adapter:bucket``) or all of an adapter, and write it down. The surfaces' one way.
+
+    Through the running health actor, or straight in the file where no tree runs.
+
+    :returns: what was cleared; empty where there was nothing of that name (which is written down, too).
+    :raises StoreError: the store cannot be written; nothing was cleared.
+    """
+    message = Clear(target)
+    if isinstance(via, Database):
+        (answer,), _ = await fold_and_commit(via, [message], now)
+    else:
+        answer = await via.ask(message)
+    if isinstance(answer, StoreError):
+        raise answer
+    cleared: tuple[str, ...] = answer
+    await anyio.to_thread.run_sync(append, project, entry("health.clear", target, by, now(), cleared))
+    return cleared
+
+
+def entry(action: str, target: str, by: str, at: Now, detail: tuple[str, ...] = ()) -> Entry:
+    moment = datetime.fromtimestamp(at.wall, UTC).isoformat(timespec="seconds")
+    return Entry(at=moment, by=by, action=action, target=target, detail=detail)

@@ -1,0 +1,229 @@
+"""The attempt rows: one for each attempt, ``running`` before its runtime is called and closed after it;
+refusals and skips have one too.
+
+A row holds no provider text and no prompt: its ``reason`` is composed by us.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from custodes.adapters.port import Category, Certainty, Failure, Usage
+from custodes.store import Connection
+from custodes.supervision.owner_identity import Owner, this_process
+from custodes.supervision.work import Outcome, PoolState
+
+RowStatus = Literal["running", "done", "failed", "cancelled", "unknown", "refused", "skipped"]
+
+RETENTION_S = 90 * 86_400.0
+"""How long a closed row is kept, in seconds. One of mutable work whose outcome is unknown stays until an
+operator has resolved it."""
+
+
+def new_attempt_id() -> str:
+    """Unguessable and unique: also the id of the lease where the attempt is the probe."""
+    return secrets.token_hex(12)
+
+
+class AttemptStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What dispatch knows of an attempt before it is admitted."""
+
+    run_id: str
+    number: int
+    conversation: str
+    role: str
+    name: str = ""
+    mutable: bool = True
+    parent_run: str | None = None
+
+
+class AttemptEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How an attempt ended. ``status`` is composed from the failure where it is None: ``done`` without one,
+    else ``failed``, or ``unknown`` where mutable work may have had an effect."""
+
+    status: RowStatus | None = None
+    usage: Usage | None = None
+    native_thread_id: str | None = None
+    served_model: str | None = None
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row as it is stored. ``started`` and ``ended`` are wall seconds since the epoch.
+
+    ``generation`` is that of the pool at admission, and ``fingerprint`` the adapter's readiness then.
+    """
+
+    id: str = msgspec.field(default_factory=new_attempt_id)
+    run_id: str
+    number: int
+    conversation: str
+    role: str
+    name: str = ""
+    mutable: bool = True
+    parent_run: str | None = None
+    adapter: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    fingerprint: str | None = None
+    pool: str | None = None
+    generation: int | None = None
+    health_state: PoolState | None = None
+    probe: bool = False
+    confirmed: bool = False
+    status: RowStatus = "running"
+    category: Category | str | None = None
+    """A failure's, or a refusal's."""
+    retry_after_s: int | None = None
+    outcome: Certainty | None = None
+    reason: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cost_usd: float | None = None
+    native_thread_id: str | None = None
+    served_model: str | None = None
+    owner: Owner = msgspec.field(default_factory=this_process)
+    started: float = 0.0
+    ended: float | None = None
+
+
+_COLUMNS = AttemptRow.__struct_fields__
+_INSERT = f"INSERT INTO attempts ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + c for c in _COLUMNS)})"  # noqa: S608  # our own names
+_UPDATE = f"UPDATE attempts SET {', '.join(f'{c} = :{c}' for c in _COLUMNS if c != 'id')} WHERE id = :id"  # noqa: S608  # our own names
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM attempts "  # noqa: S608  # our own names
+
+
+def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: float) -> AttemptRow:
+    """The row at its attempt's end."""
+    usage = end.usage or Usage()
+    status = end.status or _status(failure, row.mutable)
+    return msgspec.structs.replace(
+        row,
+        status=status,
+        category=failure and failure.category,
+        retry_after_s=failure and failure.retry_after_s,
+        outcome=failure and failure.outcome,
+        reason=_reason(row, failure, status),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        cost_usd=usage.cost_usd,
+        native_thread_id=end.native_thread_id,
+        served_model=end.served_model,
+        ended=ended,
+    )
+
+
+def _status(failure: Failure | None, mutable: bool) -> RowStatus:
+    if failure is None:
+        return "done"
+    return "unknown" if mutable and failure.outcome == "unknown" else "failed"
+
+
+def _reason(row: AttemptRow, failure: Failure | None, status: RowStatus) -> str:
+    """Composed from category, pool and wait alone, whatever the failure's own reason holds."""
+    if failure is None:
+        return "" if status == "done" else status
+    wait = "" if failure.retry_after_s is None else f", {failure.retry_after_s} s stated"
+    return f"{'overload' if failure.overloaded else failure.category} on {row.pool}{wait}"
+
+
+def refused_row(
+    conversation: str,
+    outcome: Outcome,
+    at: float,
+    *,
+    number: int | None = None,
+    mutable: bool = True,
+    parent_run: str | None = None,
+) -> AttemptRow:
+    """The row of work that ended refused or skipped, and of which nothing ran.
+
+    :param at: wall seconds since the epoch.
+    """
+    refusal = outcome.refusal
+    route = refusal.route if refusal else None
+    return AttemptRow(
+        run_id=outcome.run_id,
+        number=len(outcome.attempts) + 1 if number is None else number,
+        conversation=conversation,
+        role=outcome.role,
+        name=outcome.name,
+        mutable=mutable,
+        parent_run=parent_run,
+        adapter=route.adapter if route else None,
+        model=route.model if route else None,
+        effort=route.effort if route else None,
+        pool=route.pool if route else None,
+        status="skipped" if outcome.status == "skipped" else "refused",
+        category=refusal.category if refusal else None,
+        retry_after_s=refusal.retry_after_s if refusal else None,
+        reason=f"refused: {refusal.category}" if refusal else outcome.status,
+        started=at,
+        ended=at,
+    )
+
+
+async def insert(connection: Connection, rows: Iterable[AttemptRow]) -> None:
+    if values := [_encoded(row) for row in rows]:
+        await connection.executemany(_INSERT, values)
+
+
+async def update(connection: Connection, rows: Iterable[AttemptRow]) -> None:
+    if values := [_encoded(row) for row in rows]:
+        await connection.executemany(_UPDATE, values)
+
+
+async def by_id(connection: Connection, ids: Collection[str]) -> list[AttemptRow]:
+    return await _select(connection, "WHERE id IN (SELECT value FROM json_each(?))", _json(sorted(ids)))
+
+
+async def running(connection: Connection) -> list[AttemptRow]:
+    """Every open row, of whatever owner, oldest first."""
+    return await _select(connection, "WHERE status = 'running' ORDER BY started, id")
+
+
+async def of_run(connection: Connection, run_id: str) -> list[AttemptRow]:
+    return await _select(connection, "WHERE run_id = ? ORDER BY number, started", run_id)
+
+
+async def of_conversation(connection: Connection, conversation: str) -> list[AttemptRow]:
+    return await _select(connection, "WHERE conversation = ? ORDER BY started, number", conversation)
+
+
+async def latest(connection: Connection, limit: int) -> list[AttemptRow]:
+    """The newest rows of all conversations, newest first."""
+    return await _select(connection, "ORDER BY started DESC, id LIMIT ?", limit)
+
+
+async def prune(connection: Connection, before: float) -> int:
+    """Delete what was closed before this wall time; how many rows that were."""
+    gone = await connection.execute_fetchall(
+        "DELETE FROM attempts WHERE ended < ? AND NOT (status = 'unknown' AND mutable) RETURNING id",
+        (before,),
+    )
+    return len(list(gone))
+
+
+async def _select(connection: Connection, where: str, *parameters: object) -> list[AttemptRow]:
+    return [_decoded(row) for row in await connection.execute_fetchall(_SELECT + where, parameters)]
+
+
+def _encoded(row: AttemptRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _COLUMNS} | {"owner": _json(row.owner)}
+
+
+def _decoded(row: Sequence[Any]) -> AttemptRow:
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    fields["owner"] = msgspec.json.decode(fields["owner"], type=Owner)
+    for flag in ("mutable", "probe", "confirmed"):
+        fields[flag] = bool(fields[flag])
+    return AttemptRow(**fields)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

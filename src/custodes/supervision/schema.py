@@ -1,0 +1,73 @@
+"""The supervision tables of the project's database, as ordered migrations.
+
+A released step is never edited: add another. Times of the breaker are JSON (``clock.Deadline``); times for
+people are wall seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from custodes.store import Migration
+
+MIGRATIONS: tuple[Migration, ...] = (
+    (
+        """
+        CREATE TABLE pools (
+            name TEXT PRIMARY KEY,
+            generation INTEGER NOT NULL,
+            failure_count INTEGER NOT NULL,
+            deadline TEXT,
+            lease TEXT,
+            mark TEXT,
+            reason TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE unavailable (
+            adapter TEXT PRIMARY KEY,
+            fingerprint TEXT,
+            category TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            since REAL NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE attempts (
+            id TEXT PRIMARY KEY,
+            run_id TEXT NOT NULL,
+            number INTEGER NOT NULL,
+            conversation TEXT NOT NULL,
+            parent_run TEXT,
+            role TEXT NOT NULL,
+            name TEXT NOT NULL,
+            mutable INTEGER NOT NULL,
+            adapter TEXT,
+            model TEXT,
+            effort TEXT,
+            fingerprint TEXT,
+            pool TEXT,
+            generation INTEGER,
+            health_state TEXT,
+            probe INTEGER NOT NULL,
+            confirmed INTEGER NOT NULL,
+            status TEXT NOT NULL,
+            category TEXT,
+            retry_after_s INTEGER,
+            outcome TEXT,
+            reason TEXT NOT NULL,
+            input_tokens INTEGER,
+            output_tokens INTEGER,
+            cached_input_tokens INTEGER,
+            cost_usd REAL,
+            native_thread_id TEXT,
+            served_model TEXT,
+            owner TEXT NOT NULL,
+            started REAL NOT NULL,
+            ended REAL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX attempts_by_run ON attempts (run_id, number)",
+        "CREATE INDEX attempts_by_conversation ON attempts (conversation, started)",
+        "CREATE INDEX attempts_open ON attempts (status) WHERE status = 'running'",
+        "CREATE INDEX attempts_by_age ON attempts (ended)",
+    ),
+)
