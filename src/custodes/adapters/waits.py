@@ -99,10 +99,9 @@ def from_duration(value: object) -> int | None:
 def from_headers(headers: Mapping[str, str], now: datetime) -> int | None:
     """The longest of what is stated outright, else when the spent rate-limit windows reset."""
     lower = {str(name).lower(): str(value) for name, value in headers.items()}
-    stated = [from_retry_after(lower.get("retry-after", ""), now)]
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-        stated.append(whole(_float(lower.get(name, "")) / 1000))
-    return longest(stated) or longest(_windows(lower, now))
+    seconds = from_retry_after(lower.get("retry-after", ""), now)
+    milliseconds = whole(_float(lower.get("retry-after-ms", "")) / 1000)
+    return longest((seconds, milliseconds)) or longest(_windows(lower, now))
 
 
 def _windows(lower: Mapping[str, str], now: datetime) -> Iterable[int | None]:
@@ -146,7 +145,7 @@ def from_text(text: str, now: datetime) -> int | None:
     ``now``'s. An unknown zone is no statement: a guess would be hours off.
     """
     # Runs of blanks as one: the patterns' own blanks would otherwise be tried in every split of a run.
-    text = re.sub(r"[^\S\n]+", " ", re.sub(r"\s*\n\s*", "\n", text[:8_000]))
+    text = "\n".join(" ".join(line.split()) for line in text[:8_000].splitlines())
     spans = [
         whole(_seconds(match[1])) for pattern in (_ANCHORED, _OPENING) for match in pattern.finditer(text)
     ]

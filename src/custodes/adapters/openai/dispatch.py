@@ -1,0 +1,342 @@
+"""One chat completion over HTTP, streamed, under one deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from custodes.adapters import failures
+from custodes.adapters.descriptor import Descriptor, is_loopback, url_problem
+from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError, decode
+from custodes.adapters.openai.events import Events
+from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_ERROR_BYTES = 64 << 10
+MAX_PLAIN_BYTES = 20 << 20
+CONNECT_S = 15.0
+"""Seconds to connect. Beyond it nothing was sent, which is a better thing to know than "timeout"."""
+SECOND_TRIES = 2
+
+_NAMES_STREAM = re.compile(r"stream_options|include_usage", re.IGNORECASE)
+_NAMES_FORMAT = re.compile(r"response_format|json_schema|schema|structured|grammar", re.IGNORECASE)
+
+
+class OpenAIRuntime:
+    def __init__(self, descriptor: Descriptor) -> None:
+        self._descriptor = descriptor
+
+    async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        environ = {**os.environ, **request.environment}
+        call = _Call(self._descriptor, request, progress, environ)
+        if refused := call.refusal():
+            return DispatchResult(failure=refused)
+        with anyio.move_on_after(request.timeout_s):
+            return await call.run()
+        failure = call.failed("timeout", f"{request.timeout_s:g} s")
+        return DispatchResult(failure=failure, usage=call.answer.usage, served_model=call.answer.model)
+
+
+class _Call:
+    """One attempt."""
+
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        request: DispatchRequest,
+        progress: ProgressSink,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.descriptor = descriptor
+        self.request = request
+        self.progress = progress
+        self.model = request.model or descriptor.default_model
+        endpoint = descriptor.endpoint
+        self.base_url = endpoint.url(environ) if endpoint else ""
+        self.key = environ.get(endpoint.key_env, "").strip() if endpoint and endpoint.key_env else ""
+        self.answer = Answer()
+        self.accepted = False
+        self.dropped: set[str] = set()
+
+    def refusal(self) -> Failure | None:
+        """What is wrong before anything is sent."""
+        endpoint = self.descriptor.endpoint
+        if not self.base_url or (why := url_problem(self.base_url)):
+            return self.failed("missing", "no address" if not self.base_url else f"its address {why}")
+        if endpoint and endpoint.key_env and not self.key and not is_loopback(self.base_url):
+            return self.failed("auth", f"{endpoint.key_env} is not set")
+        if not self.key.isascii() or not self.key.isprintable():
+            return self.failed("auth", "its key holds characters no key has")
+        if not self.model:
+            return self.failed("invalid", "no model was named and the catalog has no default")
+        if self.request.effort and self.request.effort not in self.descriptor.efforts:
+            return self.failed("invalid", f"'{self.request.effort}' is not one of its efforts")
+        return None
+
+    def failed(self, kind: failures.Kind, detail: str = "") -> Failure:
+        return failures.failure(kind, self.descriptor.id, detail=detail, accepted=self.accepted)
+
+    async def run(self) -> DispatchResult:
+        import httpx2  # a quarter of a second to import: only where something is sent
+
+        try:
+            async with _client(self.base_url) as client:
+                failure = await self._exchange(client)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError):
+            failure = self.failed("refused")
+        except httpx2.TimeoutException:
+            failure = self.failed("timeout")
+        except TooLongError:
+            failure = self.failed("other", "its answer is longer than the bound")
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            # A reset, a cut body, an oversized event, a broken encoding.
+            failure = self.failed("cut", type(error).__name__)
+        answer = self.answer
+        if failure is not None:
+            return DispatchResult(failure=failure, usage=answer.usage, served_model=answer.model)
+        return DispatchResult(
+            text=answer.text,
+            structured=_structured(answer.text) if self.request.schema else None,
+            usage=answer.usage,
+            served_model=answer.model,
+        )
+
+    async def _exchange(self, client: httpx2.AsyncClient) -> Failure | None:
+        """Send, and send again without what the server says it cannot take. None if it is answered."""
+        self.progress(Progress(kind="started"))
+        for _ in range(SECOND_TRIES + 1):
+            headers = {"accept": "text/event-stream, application/json", "accept-encoding": "identity"}
+            if self.key:
+                headers["authorization"] = f"Bearer {self.key}"
+            url = f"{self.base_url}/chat/completions"
+            async with client.stream("POST", url, json=self.payload(), headers=headers) as response:
+                if response.status_code == 200:
+                    return await self._read(response)
+                said = await _said(response)
+            if not self._drop(said):
+                break
+        return failures.classify(
+            said, who=self.descriptor.id, now=datetime.now().astimezone(), accepted=self.accepted
+        )
+
+    def payload(self) -> dict[str, Any]:
+        request = self.request
+        prompt = request.prompt
+        body: dict[str, Any] = {"model": self.model, "stream": True}
+        if "stream_options" not in self.dropped:
+            body["stream_options"] = {"include_usage": True}
+        if request.effort:
+            body["reasoning_effort"] = request.effort
+        if request.schema is not None:
+            if "response_format" not in self.dropped:
+                name = re.sub(r"\W", "_", request.role)[:60] or "evidence"
+                wanted = {"name": name, "schema": request.schema}
+                body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+            else:
+                schema = msgspec.json.encode(request.schema).decode()
+                prompt += (
+                    f"\n\nAnswer with one JSON value that fits this JSON Schema, and nothing else:\n{schema}"
+                )
+        body["messages"] = [{"role": "user", "content": prompt}]
+        return body
+
+    def _drop(self, said: failures.Said) -> bool:
+        """Whether a rejected request is worth sending again without one of its options."""
+        if said.status not in (400, 422):
+            return False
+        words = " ".join((*said.codes, said.message))
+        options = {"stream_options": _NAMES_STREAM}
+        if self.request.schema is not None:
+            options["response_format"] = _NAMES_FORMAT
+        left = {name: pattern for name, pattern in options.items() if name not in self.dropped}
+        named = {name for name, pattern in left.items() if pattern.search(words)}
+        kind = failures.kind_of_text(said.message, datetime.now().astimezone())
+        if not named and (kind is not None or re.search(r"context_length|model", words, re.IGNORECASE)):
+            return False  # it says what is wrong, and it is not an option
+        self.dropped |= named or set(left)
+        return bool(left)
+
+    async def _read(self, response: httpx2.Response) -> Failure | None:
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            if (failure := await self._stream(response)) is not None:
+                return failure
+        else:
+            raw = await _body(response, MAX_PLAIN_BYTES)
+            if len(raw) > MAX_PLAIN_BYTES:
+                raise TooLongError
+            try:
+                plain = decode(raw)
+            except msgspec.DecodeError:
+                return self.failed("other", "what it answered is no chat completion")
+            self._take(plain)
+        return self._verdict(response)
+
+    async def _stream(self, response: httpx2.Response) -> Failure | None:
+        events = Events()
+        torn = False
+
+        def take(piece: bytes) -> bool:
+            nonlocal torn
+            for name, data in events.feed(piece):
+                if data.strip() == "[DONE]":
+                    return True
+                try:
+                    chunk = decode(data)
+                except msgspec.DecodeError:
+                    torn = True
+                    return True
+                stated = isinstance(chunk, dict) and "error" in chunk
+                self._take({"error": chunk} if name == "error" and not stated else chunk)
+                if self.answer.error:
+                    return True
+            return False
+
+        await _feed(response, take)
+        return self.failed("cut", "an event is no JSON") if torn else None
+
+    def _take(self, chunk: object) -> None:
+        before = self.answer.usage
+        chars = self.answer.take(chunk)
+        if chars:
+            self.accepted = True
+            self.progress(Progress(kind="output", chars=chars))
+        if self.answer.usage is not None and self.answer.usage != before:
+            self.progress(Progress(kind="usage", usage=self.answer.usage))
+
+    def _verdict(self, response: httpx2.Response) -> Failure | None:
+        """Success is a finish reason and an answer; this is where anything less is said."""
+        answer = self.answer
+        if answer.error:
+            said = _said_by(answer.error, response.headers)
+            return failures.classify(
+                said, who=self.descriptor.id, now=datetime.now().astimezone(), accepted=self.accepted
+            )
+        if answer.finish is None:
+            return self.failed("cut")
+        if answer.finish == "length":
+            return self.failed("invalid", "its answer was cut off at the output limit")
+        if answer.refused or answer.finish == "content_filter":
+            return self.failed("invalid", "the model or its filter declined to answer")
+        if answer.finish not in DONE_REASONS:
+            return self.failed("other", "it stopped for another reason than being done")
+        if not answer.text:
+            return self.failed("other", "its answer is empty")
+        return None
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+@contextlib.asynccontextmanager
+async def _client(base_url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client for one attempt (it belongs to one event loop); the TLS context is shared."""
+    import httpx2
+
+    local = is_loopback(base_url)
+    # Loading the certificates blocks for a third of a second, hence in a thread; plain HTTP needs none.
+    verify = await anyio.to_thread.run_sync(_tls) if base_url.startswith("https:") else False
+    timeout = httpx2.Timeout(None, connect=CONNECT_S)  # the attempt's deadline is over everything else
+    async with httpx2.AsyncClient(
+        verify=verify, timeout=timeout, trust_env=not local, follow_redirects=False
+    ) as client:
+        yield client
+
+
+async def _feed(response: httpx2.Response, take: Callable[[bytes], bool]) -> None:
+    """Give the pieces of a body to ``take`` until it says that this is enough, or the body ends.
+
+    Enough is said by cancelling the read: a loop that were merely left would leave the client's own
+    generators beneath it to the garbage collector, which trio rightly warns about.
+
+    :raises TooLongError: ``take`` did.
+    """
+    too_long: TooLongError | None = None
+    with anyio.CancelScope() as reading:
+        async for piece in response.aiter_bytes():
+            if reading.cancel_called:
+                continue  # what was read already
+            try:
+                enough = take(piece)
+            except TooLongError as error:
+                too_long, enough = error, True
+            if enough:
+                reading.cancel()
+    if too_long is not None:
+        raise too_long
+
+
+async def _body(response: httpx2.Response, limit: int) -> bytes:
+    """At most ``limit`` bytes of it."""
+    body = bytearray()
+
+    def take(piece: bytes) -> bool:
+        body.extend(piece)
+        return len(body) > limit
+
+    await _feed(response, take)
+    return bytes(body)
+
+
+async def _said(response: httpx2.Response) -> failures.Said:
+    """What a refusal says; a broken or oversized body takes nothing from its status and headers."""
+    import httpx2
+
+    raw = b""
+    with contextlib.suppress(httpx2.HTTPError):
+        raw = await _body(response, MAX_ERROR_BYTES)
+    text = raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")
+    try:
+        body = decode(text)
+    except msgspec.DecodeError:
+        body = text
+    return _said_by(body, response.headers, status=response.status_code)
+
+
+def _said_by(body: object, headers: Mapping[str, str], *, status: int | None = None) -> failures.Said:
+    error = body
+    if isinstance(error, list) and error:
+        error = error[0]  # one vendor's compatible endpoint wraps its error in a list
+    if isinstance(error, Mapping) and error.get("error"):
+        error = error["error"]
+    if not isinstance(error, Mapping):
+        return failures.Said(
+            status=status, message=error if isinstance(error, str) else "", headers=headers, body=body
+        )
+    codes = [error.get(name) for name in ("code", "type", "status", "param")]
+    number = next((int(str(code)) for code in codes if re.fullmatch(r"[45][0-9]{2}", str(code))), None)
+    return failures.Said(
+        status=status or number,
+        codes=tuple(code for code in codes if isinstance(code, str)),
+        message=str(error.get("message") or error.get("detail") or ""),
+        headers=headers,
+        body=body,
+    )
+
+
+def _structured(text: str) -> Any:
+    """The answer as JSON, also where the model put it into a fence; None where it is none."""
+    fenced = re.fullmatch(r"```(?:json)?\s*\n(.*)\n```", text, re.DOTALL)
+    try:
+        return decode(fenced[1] if fenced else text)
+    except msgspec.DecodeError:
+        return None
+
+
+def runtime(descriptor: Descriptor) -> OpenAIRuntime:
+    return OpenAIRuntime(descriptor)

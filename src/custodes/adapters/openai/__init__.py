@@ -1,0 +1,1 @@
+"""Any OpenAI-compatible chat endpoint as a runtime. See README.md."""
