@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
@@ -109,22 +110,25 @@ def test_a_fork_of_the_host_does_not_hold_the_programs_input_open() -> None:
     assert done.stdout == b"0 1000000\n"
 
 
-def test_a_host_that_ignores_its_childrens_deaths_still_hears_the_status(anyio_backend: str) -> None:
+def test_a_host_that_ignores_deaths_and_blocks_signals_hears_the_status_and_hands_none_of_it_on(
+    anyio_backend: str,
+) -> None:
     code = textwrap.dedent(
         """
         import signal, sys, anyio
         from custodes.adapters.process import base_environment, run_program
+        PROGRAM = "grep SigBlk /proc/self/status; exit 3"
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         async def main():
             environment = base_environment({})
-            result = await run_program(["sh", "-c", "exit 3"], cwd="/", environment=environment, timeout_s=60)
-            print(result.exit_code, result.survivors)
+            result = await run_program(["sh", "-c", PROGRAM], cwd="/", environment=environment, timeout_s=60)
+            print(result.exit_code, result.survivors, result.stdout.split())
         anyio.run(main, backend=sys.argv[1])
         """
     )
     done = subprocess.run([sys.executable, "-c", code, anyio_backend], capture_output=True, check=True)
-    assert done.stdout == b"3 ()\n"
+    assert done.stdout == b"3 () [b'SigBlk:', b'0000000000000000']\n"
 
 
 def test_a_terminated_keeper_ends_its_tree_first() -> None:
@@ -169,14 +173,16 @@ async def test_without_a_subreaper_the_process_table_is_walked(monkeypatch: pyte
         keeper, "BOOTSTRAP", keeper.BOOTSTRAP.replace("_keeper.main", "_keeper.SUBREAPER = -1; _keeper.main")
     )
     mark = new_mark()
+    nested = "setsid sleep 300 & echo up; sleep 300"
     result = await run_program(
-        ["sh", "-c", "trap '' TERM; setsid sh -c 'setsid sleep 300 & sleep 300' & (sleep 300 &); sleep 300"],
+        ["sh", "-c", f"trap '' TERM; setsid sh -c '{nested}' & (sleep 300 &); sleep 300"],
         cwd="/",
         environment=base_environment({RUN: mark}),
-        timeout_s=1.0,
+        timeout_s=60,
         grace_s=0.2,
+        on_line=lambda line: line == b"up",
     )
-    assert (result.timed_out, result.exit_code, result.survivors) == (True, -9, ())
+    assert (result.stopped, result.exit_code, result.survivors) == (True, -9, ())
     assert marked(mark) == []
 
 
@@ -209,19 +215,22 @@ async def test_a_process_that_may_not_be_signalled_is_named(monkeypatch: pytest.
     pids: list[int] = []
     try:
         result = await run_program(
-            ["sleep", "300"],
+            ["sh", "-c", "echo up; sleep 300"],
             cwd="/",
             environment=base_environment({}),
-            timeout_s=0.5,
+            timeout_s=60,
             grace_s=0.1,
             on_start=pids.append,
+            on_line=lambda _: True,
         )
-        assert [(left.pid, left.name, left.reason) for left in result.survivors] == [
-            (pids[0], "sleep", "forbidden")
+        assert [(left.name, left.reason) for left in result.survivors] == [
+            ("sh", "forbidden"),
+            ("sleep", "forbidden"),
         ]
+        assert result.survivors[0].pid == pids[0]
         assert result.exit_code is None
     finally:
-        os.kill(pids[0], signal.SIGKILL)
+        os.killpg(pids[0], signal.SIGKILL)
 
 
 @needs_root
@@ -232,53 +241,54 @@ async def test_a_cancellation_cannot_hide_what_was_left(monkeypatch: pytest.Monk
     )
     pids: list[int] = []
     try:
-        with pytest.raises(LeftBehind, match="forbidden"), anyio.move_on_after(0.5):
+        with pytest.raises(LeftBehind, match="forbidden"), anyio.CancelScope() as scope:
             await run_program(
-                ["sleep", "300"],
+                ["sh", "-c", "echo up; sleep 300"],
                 cwd="/",
                 environment=base_environment({}),
                 timeout_s=60,
                 grace_s=0.1,
                 on_start=pids.append,
+                on_line=lambda _: scope.cancel(),
             )
     finally:
-        os.kill(pids[0], signal.SIGKILL)
+        os.killpg(pids[0], signal.SIGKILL)
 
 
 @needs_root
-def test_it_works_for_a_plain_user(tmp_path: Path) -> None:
+def test_it_works_for_a_plain_user() -> None:
     """The keeper and its program as another user, who owns nothing of this installation."""
     python = "/usr/bin/python3"
     if not os.access(python, os.X_OK):
         pytest.skip("needs a Python that every user may run")
-    for name in ("_keeper.py", "_process_table.py"):
-        shutil.copy(Path(keeper.__file__).parent / name, tmp_path)
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(0o755)
-    ours, theirs = socket.socketpair()
-    body = b"0.1\0/\x002\0/bin/sleep\x00300\0"
-    command = [
-        python,
-        "-I",
-        "-S",
-        "-c",
-        keeper.BOOTSTRAP,
-        str(tmp_path),
-        str(theirs.fileno()),
-        "-1",
-        str(os.getpid()),
-    ]
-    with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534) as process:
-        theirs.close()
-        ours.send(b"%d\n%s" % (len(body), body))
-        said = b""
-        while not said.endswith(b"P\n"):
-            said += ours.recv(100)
-        ours.shutdown(socket.SHUT_WR)
-        while not said.endswith(b"D\n"):
-            said += ours.recv(100)
-        ours.close()
-        process.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        for name in ("_keeper.py", "_process_table.py"):
+            shutil.copy(Path(keeper.__file__).parent / name, folder)
+        ours, theirs = socket.socketpair()
+        body = b"0.1\0/\x002\0/bin/sleep\x00300\0"
+        command = [
+            python,
+            "-I",
+            "-S",
+            "-c",
+            keeper.BOOTSTRAP,
+            folder,
+            str(theirs.fileno()),
+            "-1",
+            str(os.getpid()),
+        ]
+        with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534) as process:
+            theirs.close()
+            ours.send(b"%d\n%s" % (len(body), body))
+            said = b""
+            while not said.endswith(b"P\n"):
+                said += ours.recv(100)
+            ours.shutdown(socket.SHUT_WR)
+            while not said.endswith(b"D\n"):
+                said += ours.recv(100)
+            ours.close()
+            process.wait()
     assert said.splitlines()[1:] == [b"P", b"X -9", b"D"]
 
 

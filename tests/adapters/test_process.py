@@ -66,15 +66,24 @@ async def test_a_program_that_reads_no_input_is_not_held_up_by_it() -> None:
     assert (result.exit_code, result.stdout) == (0, b"done\n")
 
 
-async def test_a_timeout_asks_first_and_what_is_said_then_is_kept() -> None:
-    result = await shell("trap 'echo bye; exit 7' TERM; echo up; sleep 300 & wait", timeout_s=0.5, grace_s=20)
-    assert (result.timed_out, result.exit_code, result.stdout) == (True, 7, b"up\nbye\n")
-
-
-async def test_a_tree_that_ignores_term_is_gone_after_a_timeout() -> None:
+async def test_a_timeout_ends_the_program_and_says_so() -> None:
     mark = new_mark()
-    result = await shell(HARD_TREE, mark=mark, timeout_s=0.7)
-    assert (result.timed_out, result.exit_code, result.survivors) == (True, -9, ())
+    result = await shell("sleep 300", mark=mark, timeout_s=0.5)
+    assert (result.timed_out, result.stopped, result.survivors) == (True, False, ())
+    assert marked(mark) == []
+
+
+async def test_an_early_end_asks_first_and_what_is_said_then_is_kept() -> None:
+    result = await shell(
+        "trap 'echo bye; exit 7' TERM; echo up; sleep 300 & wait", on_line=lambda _: True, grace_s=20
+    )
+    assert (result.stopped, result.exit_code, result.stdout) == (True, 7, b"up\nbye\n")
+
+
+async def test_a_tree_that_ignores_term_is_killed_after_the_grace() -> None:
+    mark = new_mark()
+    result = await shell(HARD_TREE, mark=mark, on_line=lambda line: line == b"up")
+    assert (result.stopped, result.exit_code, result.survivors) == (True, -9, ())
     assert marked(mark) == []
 
 
@@ -297,8 +306,8 @@ async def test_a_program_that_kills_its_keeper_is_ended_and_its_status_unknown()
 
 async def test_a_program_that_stops_its_keeper_is_still_ended_with_proof() -> None:
     mark = new_mark()
-    result = await shell("kill -STOP $PPID; sleep 300", mark=mark, timeout_s=0.5)
-    assert (result.timed_out, result.survivors) == (True, ())
+    result = await shell("kill -STOP $PPID; echo up; sleep 300", mark=mark, on_line=lambda _: True)
+    assert (result.stopped, result.exit_code, result.survivors) == (True, -15, ())
     assert marked(mark) == []
 
 
