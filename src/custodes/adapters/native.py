@@ -1,0 +1,126 @@
+"""What the adapters of native programs do alike: run one, listen to it, and say why it did not run.
+
+A listener reads the program's lines while they come; what they mean is each adapter's own knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from custodes.adapters import failures
+from custodes.adapters.port import DispatchRequest, Failure, Progress, ProgressSink, Usage
+from custodes.adapters.process import (
+    ArgumentsTooLong,
+    KeeperError,
+    ProcessResult,
+    ProgramError,
+    WorkingFolderError,
+    run_program,
+)
+
+MAX_ANSWER = 1 << 20
+"""Characters of one answer. Evidence is a slice of what was found, not a log of how."""
+
+
+class Listener(Protocol):
+    """Reads a program's lines. True ends the program now."""
+
+    def output(self, line: bytes) -> bool: ...
+    def error(self, line: bytes) -> bool: ...
+
+
+async def run(
+    who: str,
+    argv: Sequence[str],
+    *,
+    request: DispatchRequest,
+    environment: Mapping[str, str],
+    stdin: bytes,
+    listener: Listener,
+    progress: ProgressSink,
+) -> ProcessResult | Failure:
+    """The program's end, or why it did not run at all. Under cancellation as `run_program`."""
+    try:
+        return await run_program(
+            argv,
+            cwd=request.cwd,
+            environment=environment,
+            stdin=stdin,
+            timeout_s=request.timeout_s,
+            on_line=listener.output,
+            on_error_line=listener.error,
+            on_start=lambda pid: progress(Progress(kind="started", pid=pid)),
+        )
+    except ProgramError as error:
+        return not_run(error, who)
+
+
+def not_run(error: ProgramError, who: str) -> Failure:
+    """The failure of a program that never began, or whose keeper was lost."""
+    if isinstance(error, KeeperError):
+        return failures.failure("other", who, detail="its keeper was lost, so how it ended is unknown")
+    if isinstance(error, WorkingFolderError):
+        return failures.failure("invalid", who, detail="its working folder is not there")
+    if isinstance(error, ArgumentsTooLong):
+        return failures.failure("invalid", who, detail="its arguments are too long for this system")
+    return failures.failure("missing", who, detail="it was not found or is not executable")
+
+
+def not_finished(ended: ProcessResult, who: str, timeout_s: float) -> Failure | None:
+    """The failure of a program that did not end by itself, or left something running; else None."""
+    if ended.timed_out:
+        return failures.failure("timeout", who, detail=f"{timeout_s:g} s")
+    if ended.survivors:
+        left = ", ".join(str(survivor) for survivor in ended.survivors)
+        return failures.failure("other", who, detail=f"left running: {left}")
+    return None
+
+
+def after(failure: Failure, *, output: bool, tools: bool) -> Failure:
+    """A failure in the light of what came before it: once a tool was used, what was changed is unknown."""
+    outcome = "unknown" if tools else failure.outcome
+    return msgspec.structs.replace(failure, outcome=outcome, accepted=failure.accepted or output or tools)
+
+
+def not_forwarded(value: str) -> str:
+    """Why a model or session id cannot stand as a word of a command line; "" if it can."""
+    if not value or value.startswith("-") or any(ord(char) < 32 for char in value):
+        return f"{value!r} is no id"
+    return ""
+
+
+def decode(line: bytes | str) -> Any:
+    """JSON from outside, or None where it is none (also for nesting without end)."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A value as a mapping; an empty one where it is something else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count(value: object) -> int | None:
+    """A token count: a whole number, never negative, never a boolean."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def added(first: Usage | None, second: Usage) -> Usage:
+    """The sum of two reports; what neither states stays None."""
+    if first is None:
+        return second
+
+    def total(name: str) -> Any:
+        values = [value for report in (first, second) if (value := getattr(report, name)) is not None]
+        return sum(values) if values else None
+
+    return Usage(**{name: total(name) for name in Usage.__struct_fields__})
