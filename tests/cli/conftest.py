@@ -72,7 +72,7 @@ if what == "slow":
         pids.write(f"{os.getpid()} {tool.pid}\n")
     time.sleep(600)
 if what == "write":
-    Path("written.txt").write_text("by the writer\\n")
+    Path("w.txt").write_text("by the writer\\n")
 seen = ", ".join(sorted(path.name for path in Path().glob("*.txt")))
 print(json.dumps({"summary": f"{os.environ['CUSTODES_ROLE']} saw {seen}"}))
 """

@@ -78,7 +78,7 @@ def test_git_sees_the_settings_and_the_adapters_but_none_of_our_own_files(cos: C
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     cos("init")
     home = project / ".coding-os"
-    for name in ("custodes.db", "custodes.db-wal", "custodes.sqlite3-shm", "hub-settings.lock", "run.log"):
+    for name in ("custodes.db", "custodes.db-wal", "custodes.db.damaged", "hub-settings.lock", "run.log"):
         (home / name).write_text("x")
     (home / "adapters").mkdir()
     for name in ("hub-settings.json", "adapters/adapter.yaml"):

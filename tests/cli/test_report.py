@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from custodes.adapters.port import Failure, Usage
-from custodes.cli.report import Report, report_of, write_report
+from custodes.cli.report import PoolTotals, Report, report_of, write_report
 from custodes.supervision.evidence import Finding, ReviewerEvidence
 from custodes.supervision.work import Attempt, Outcome, Refusal, Status, Waiting
 
@@ -62,6 +62,10 @@ def test_the_totals_count_attempts_fallbacks_limits_probes_and_tokens() -> None:
     assert (totals.attempts, totals.fallbacks, totals.limits, totals.probes) == (3, 1, 1, 1)
     assert (totals.input_tokens, totals.output_tokens, totals.cost_usd) == (20, 4, None)
     assert totals.by_status == {"done": 2}
+    assert totals.pools == {
+        "p": PoolTotals(attempts=2, limits=1, probes=1),
+        "q": PoolTotals(attempts=1, limits=0, probes=0),
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,14 @@ PLAN = """\
 name: look
 steps:
   - {id: first, role: researcher, prompt: What is here?, model: look}
-  - {id: fix, role: implementer, prompt: Write., model: write, needs: [first], mutable: true, scope: [written.txt]}
+  - {id: fix, role: implementer, prompt: Write., model: write, needs: [first], mutable: true, scope: [w.txt]}
   - {id: again, role: reviewer, prompt: And now?, model: look, needs: [fix]}
+"""
+
+CYCLE = """\
+steps:
+  - {id: a, role: analyst, prompt: x, needs: [b]}
+  - {id: b, role: analyst, prompt: x, needs: [a]}
 """
 
 
@@ -27,8 +33,8 @@ def test_a_plan_runs_in_the_order_of_its_needs_and_returns_evidence(cos: Cos, pr
     assert (report["name"], report["status"]) == ("look", "done")
     assert [(o["name"], o["status"], o["evidence"]["summary"]) for o in report["outcomes"]] == [
         ("first", "done", "researcher saw a.txt"),
-        ("fix", "done", "implementer saw a.txt, written.txt"),
-        ("again", "done", "reviewer saw a.txt, written.txt"),
+        ("fix", "done", "implementer saw a.txt, w.txt"),
+        ("again", "done", "reviewer saw a.txt, w.txt"),
     ]
     assert report["outcomes"][0]["metadata"]["capacity_scope"] == "command:look"
     assert report["totals"]["attempts"] == 3
@@ -86,7 +92,7 @@ def test_suggest_shows_the_route_and_runs_nothing(cos: Cos, programs: Path) -> N
     assert answer.code == 0
     (outcome,) = answer.document["outcomes"]
     assert (outcome["status"], outcome["output_json"]["proposed_route"]["model"]) == ("skipped", "write")
-    assert not (programs / "written.txt").exists()
+    assert not (programs / "w.txt").exists()
 
 
 @pytest.mark.parametrize("words", [["dispatch", "--role", "reviewer", "Look."], ["run", "plan.yaml"]])
@@ -109,7 +115,7 @@ def test_while_supervision_is_off_the_enabling_command_is_named(
         ("steps:\n  - {id: a, role: reviwer, prompt: x}\n", "did you mean 'reviewer'"),
         ("steps:\n  - {id: a, role: reviewer, prompt: x, needs: [b]}\n", "there is no step 'b'"),
         (
-            "steps: [{id: a, role: reviewer, prompt: x, needs: [b]}, {id: b, role: reviewer, prompt: x, needs: [a]}]",
+            CYCLE,
             "cycle",
         ),
         ("steps:\n  - {id: a, role: reviewer, promt: x}\n", "prompt"),

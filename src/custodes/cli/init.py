@@ -14,12 +14,10 @@ GITIGNORE = """\
 # What Custodes keeps on this machine only. The settings and the adapters beside it belong in git.
 *.db
 *.db-*
-*.sqlite
-*.sqlite-*
-*.sqlite3
-*.sqlite3-*
+*.db.*
 *.lock
 *.log
+.*.new
 """
 _HEADER = """\
 # Which agent runtimes this project may give work to, the preferred one first.

@@ -9,11 +9,19 @@ import msgspec
 
 from custodes.cli.output import FAILED, paint, plain, write
 from custodes.supervision.evidence import Evidence
-from custodes.supervision.work import Outcome
+from custodes.supervision.work import Attempt, Outcome
 
 _STYLES = {"done": "green", "skipped": "dim", "cancelled": "yellow", "refused": "yellow"}
 _SHOWN = 5
 """How many entries of one kind the text shows; JSON has them all."""
+
+
+class PoolTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pool was asked for."""
+
+    attempts: int
+    limits: int
+    probes: int
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +37,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    pools: dict[str, PoolTotals] = {}
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,12 +76,28 @@ def totals_of(outcomes: Sequence[Outcome], seconds: float) -> Totals:
         attempts=len(attempts),
         fallbacks=sum(len({a.pool for a in outcome.attempts}) > 1 for outcome in outcomes),
         probes=sum(attempt.health_probe for attempt in attempts),
-        limits=sum(a.failure is not None and a.failure.category == "capacity" for a in attempts),
+        limits=sum(map(_met_a_limit, attempts)),
         seconds=round(seconds, 3),
         input_tokens=total("input_tokens"),  # type: ignore[arg-type]  # a sum of integers
         output_tokens=total("output_tokens"),  # type: ignore[arg-type]
         cost_usd=total("cost_usd"),
+        pools={
+            pool: _pool_totals([a for a in attempts if a.pool == pool])
+            for pool in {a.pool: 0 for a in attempts}
+        },
     )
+
+
+def _pool_totals(attempts: Sequence[Attempt]) -> PoolTotals:
+    return PoolTotals(
+        attempts=len(attempts),
+        limits=sum(map(_met_a_limit, attempts)),
+        probes=sum(attempt.health_probe for attempt in attempts),
+    )
+
+
+def _met_a_limit(attempt: Attempt) -> bool:
+    return attempt.failure is not None and attempt.failure.category == "capacity"
 
 
 def write_report(report: Report) -> None:
@@ -83,6 +108,8 @@ def write_report(report: Report) -> None:
         for text in _body(outcome):
             write(f"  {text}")
     write()
+    if report.totals.pools:
+        write(f"pools: {'; '.join(_pool(name, pool) for name, pool in report.totals.pools.items())}")
     write(_totals(report))
 
 
@@ -141,7 +168,7 @@ def _entry(entry: object) -> str:
     for field in sorted(entry.__struct_fields__, key=lambda field: field not in ("place", "name")):
         value = getattr(entry, field)
         if isinstance(value, bool):
-            words.append({"passed": "passed" if value else "FAILED"}.get(field, f"{field} {value}"))
+            words.append(field if value else f"not {field}")
         elif value not in ("", (), None):
             words.append(str(value))
     return ", ".join(words)
@@ -167,6 +194,14 @@ def _rare(totals: Totals) -> tuple[tuple[str, int], ...]:
         ("fallback", totals.fallbacks),
         ("probe", totals.probes),
     )
+
+
+def _pool(name: str, pool: PoolTotals) -> str:
+    words = [_count(pool.attempts, "attempt")]
+    words += [
+        _count(count, noun) for noun, count in (("limit", pool.limits), ("probe", pool.probes)) if count
+    ]
+    return f"{plain(name)} {', '.join(words)}"
 
 
 def _count(count: int, noun: str) -> str:

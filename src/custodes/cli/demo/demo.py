@@ -46,7 +46,7 @@ async def demo(
         adapters = _bring_adapters(project, provider.base_url)
         trusted = _trust(project, adapters)
         if format == "text":
-            _introduce(project, provider.base_url, trusted)
+            _introduce(project, provider.base_url, trusted, list(quotas))
         plan = load_plan(project / "plan.yaml")
         code = await conduct(
             project,
@@ -145,9 +145,12 @@ def _trust(project: Path, adapters: list[str]) -> list[str]:
     return [f"{adapter} {registry.trust(adapter)[:19]}" for adapter in adapters]
 
 
-def _introduce(project: Path, base_url: str, trusted: list[str]) -> None:
+def _introduce(project: Path, base_url: str, trusted: list[str], models: list[str]) -> None:
     write(f"project   {project} (a copy that is removed at the end)")
-    write(f"provider  {base_url}, on this machine; its three models follow a few rules, the protocol is real")
+    write(f"provider  {base_url}, on this machine: the protocol is real, its models are a few rules")
+    write(
+        f"models    {', '.join(models)}, a pool each; the first limits after one request, for {SWIFT_WAIT_S} s"
+    )
     for line in trusted:
         write(f"trusted   {line}…, for this run alone")
     write()

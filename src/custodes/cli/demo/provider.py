@@ -92,9 +92,10 @@ def answer(prompt: str) -> dict[str, Any]:
         return {"summary": f"read {len(prompt.split())} words; no evidence was handed over"}
     findings = [finding for part in slices.values() for finding in part.get("findings", ())]
     serious = [finding for finding in findings if finding.get("severity") in _SERIOUS]
-    told = "; ".join(f"{step}: {part['summary']}" for step, part in slices.items())
+    told = sum(len(part.get("claims", ())) + len(part.get("open_items", ())) for part in slices.values())
     return {
-        "summary": f"from {len(slices)} pieces of evidence: {told}",
+        "summary": f"from {' and '.join(slices)}: {len(findings)} findings, {len(serious)} of them serious, "
+        f"{told} other points",
         "open_items": [f"{finding['place']}: {finding['message']}" for finding in serious],
     }
 
