@@ -1,1 +1,48 @@
-"""Custodes."""
+"""Custodes: supervisor trees for the coding agents you already have.
+
+``async with custodes.Supervision(project) as supervision`` embeds it; ``cos`` is its command line. Names load
+at first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from custodes.supervision.conversation import Conversation
+    from custodes.supervision.evidence import Evidence
+    from custodes.supervision.fan_out import FanOut
+    from custodes.supervision.supervision import Supervision
+    from custodes.supervision.work import Budget, Outcome, Refusal, Work
+
+__all__ = [
+    "Budget",
+    "Conversation",
+    "Evidence",
+    "FanOut",
+    "Outcome",
+    "Refusal",
+    "Supervision",
+    "Work",
+    "__version__",
+]
+
+_HOMES = {
+    "Budget": "work",
+    "Conversation": "conversation",
+    "Evidence": "evidence",
+    "FanOut": "fan_out",
+    "Outcome": "work",
+    "Refusal": "work",
+    "Supervision": "supervision",
+    "Work": "work",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return metadata.version("custodes")
+    if name in _HOMES:
+        return getattr(import_module(f"custodes.supervision.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'custodes' has no attribute {name!r}")

@@ -18,19 +18,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     run_id: str
 
 
-class ChildQueued(Event, tag="child_queued"):
+class ChildQueued(Event, frozen=True, kw_only=True, tag="child_queued"):
     role: str
     name: str
 
 
-class ChildWaiting(Event, tag="child_waiting"):
+class ChildWaiting(Event, frozen=True, kw_only=True, tag="child_waiting"):
     """``reason`` is ``slot``, ``scope`` or ``recovery`` (then ``seconds`` says how long)."""
 
     reason: str
     seconds: float | None = None
 
 
-class AttemptStarted(Event, tag="attempt_started"):
+class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     number: int
     adapter: str
     model: str | None
@@ -40,25 +40,25 @@ class AttemptStarted(Event, tag="attempt_started"):
     fallback_reason: str | None = None
 
 
-class AttemptProgress(Event, tag="attempt_progress"):
+class AttemptProgress(Event, frozen=True, kw_only=True, tag="attempt_progress"):
     number: int
     progress: Progress
 
 
-class AttemptRefused(Event, tag="attempt_refused"):
+class AttemptRefused(Event, frozen=True, kw_only=True, tag="attempt_refused"):
     """No pool let the attempt in (it may still wait, or the child ends refused)."""
 
     refusal: Refusal
 
 
-class AttemptEnded(Event, tag="attempt_ended"):
+class AttemptEnded(Event, frozen=True, kw_only=True, tag="attempt_ended"):
     number: int
     pool: str
     seconds: float
     failure: Failure | None = None
 
 
-class ChildEnded(Event, tag="child_ended"):
+class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):
     outcome: Outcome
 
 

@@ -183,7 +183,9 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
         answer = answer.decode(errors="replace")
     if isinstance(answer, str):
         if len(answer.encode()) > MAX_BYTES:
-            raise EvidenceError(f"the answer is over {MAX_BYTES // 1024} KiB; evidence is a slice, not a transcript")
+            raise EvidenceError(
+                f"the answer is over {MAX_BYTES // 1024} KiB; evidence is a slice, not a transcript"
+            )
         fenced = _FENCE.match(answer)
         try:
             answer = json.loads(fenced["body"] if fenced else answer)

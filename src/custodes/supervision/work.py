@@ -12,6 +12,9 @@ from custodes.policy.routing import Route
 from custodes.supervision.evidence import Evidence
 
 Status = Literal["done", "failed", "refused", "cancelled", "skipped", "unknown"]
+RefusalCategory = Literal[
+    "capacity", "auth", "unavailable", "invalid", "budget", "disabled", "settings", "need"
+]
 PoolState = Literal["healthy", "cooling_down", "half_open"]
 
 
@@ -37,6 +40,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """A label for people (a plan step's id); the role where empty."""
 
+    @property
+    def label(self) -> str:
+        return self.name or self.role
+
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What a whole fan-out may spend. None is no limit. Nothing starts once ``wall_seconds`` have passed;
@@ -59,7 +66,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing ran: data, the same on every surface (design, section 3, point 5)."""
 
-    category: Literal["capacity", "auth", "unavailable", "invalid", "budget", "disabled", "settings"]
+    category: RefusalCategory
     reason: str
     waiting: tuple[Waiting, ...] = ()
     retry_after_s: int | None = None
@@ -83,6 +90,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     usage: Usage | None = None
     native_thread_id: str | None = None
+    served_model: str | None = None
+    """The model that answered, where the runtime says so: it may differ from the one asked for."""
     seconds: float = 0.0
 
 

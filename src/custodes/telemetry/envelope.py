@@ -11,9 +11,9 @@ def envelope(
     provider: str,
     adapter: str,
     model: str | None,
-    pool: str,
-    health_state: str,
-    health_probe: bool,
+    pool: str | None = None,
+    health_state: str | None = None,
+    health_probe: bool | None = None,
     category: str | None = None,
     retry_after_s: int | None = None,
 ) -> dict[str, str | int | bool]:
@@ -21,7 +21,7 @@ def envelope(
 
     :param provider: the descriptor's, which may be empty: the adapter's id stands in for it.
     :param model: the model actually used: the served one where the runtime says it, else the requested one.
-    :param pool: what the work was metered against.
+    :param pool: what the work was metered against; None, with the two after it, past the breaker.
     :param health_state: the pool's state at dispatch.
     :param category: the normalized failure, if there was one.
     :param retry_after_s: the provider's stated wait in whole seconds, if it stated one.

@@ -1,0 +1,296 @@
+"""One attempt: the admitted runtime is called, watched, settled, whatever way it ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import anyio
+from msgspec.structs import replace
+
+from custodes.actors import ActorError
+from custodes.adapters.descriptor import Descriptor
+from custodes.adapters.errors import AdapterError
+from custodes.adapters.port import (
+    Category,
+    DispatchRequest,
+    DispatchResult,
+    Failure,
+    Progress,
+    ProgressSink,
+)
+from custodes.adapters.registry import Registry
+from custodes.policy.roles import Role
+from custodes.policy.routing import Route
+from custodes.supervision.admission import Admission, Confirm, Settle
+from custodes.supervision.events import AttemptEnded, AttemptProgress, AttemptStarted, Event
+from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema_for
+from custodes.supervision.job import Job, Plain, Services
+from custodes.supervision.outcomes import failed_status
+from custodes.supervision.prompt import prompt_for
+from custodes.supervision.records import AttemptEnd
+from custodes.supervision.work import Attempt, Outcome
+from custodes.telemetry import SpanHandle, envelope
+
+logger = logging.getLogger("custodes.dispatch")
+
+CANCEL_GRACE_S = 5.0
+"""How long a runtime may take to end what it started once it is told to, in seconds."""
+PROOF_BOUND_S = 5.0
+"""How long the proof that nothing is left may take after that, in seconds."""
+
+
+SETTLE_BOUND_S = 5.0
+"""How long the end of an attempt may wait for the store, in seconds."""
+AT_WORK = ("output", "tool")
+"""The progress that shows a runtime at the work itself: it has accepted it, and a probe is confirmed."""
+CATEGORIES = get_args(Category)
+
+
+@dataclass(slots=True)
+class AttemptRun:
+    """``covers`` is the category of the failure that this attempt stands in for; None for a first choice."""
+
+    job: Job
+    services: Services
+    route: Route
+    admission: Admission
+    number: int
+    covers: str | None
+    _accepted: bool = False
+    _confirmed: bool = False
+    _started: float = field(default_factory=time.monotonic)
+
+    async def perform(
+        self, parent: SpanHandle, attempts: list[Attempt]
+    ) -> tuple[Evidence | None, Failure | None]:
+        """Run the attempt and settle it. It stands in ``attempts`` however it ended.
+
+        Cancelled, the runtime ends what it started first, and the ticket is settled as a cancel of the
+        caller's own, which says nothing about the pool.
+        """
+        route, admission = self.route, self.admission
+        self._emit(
+            AttemptStarted,
+            number=self.number,
+            adapter=route.adapter,
+            model=route.model,
+            effort=route.effort,
+            pool=route.pool,
+            probe=admission.probe,
+            fallback_reason=self.covers,
+        )
+        descriptor = self.services.registry().descriptors[route.adapter]
+        span = self.services.tracer.attempt(
+            parent,
+            number=self.number,
+            adapter=route.adapter,
+            pool=route.pool,
+            health_state=admission.state,
+            probe=admission.probe,
+            fallback_reason=self.covers,
+        )
+        with span:
+            try:
+                result = await self._call(descriptor, span)
+            except anyio.get_cancelled_exc_class():
+                attempts.append(self._attempt(DispatchResult()))
+                with anyio.CancelScope(shield=True):
+                    await self._settle(DispatchResult(), None, cancelled=True)
+                raise
+            evidence, failure = evidence_of(self.job.role, result, accepted=self._accepted)
+            attempts.append(self._attempt(result, failure))
+            with anyio.CancelScope(shield=True):
+                await self._settle(result, failure)
+            self._emit(
+                AttemptEnded,
+                number=self.number,
+                pool=route.pool,
+                seconds=attempts[-1].seconds,
+                failure=failure,
+            )
+            if failure is not None:
+                span.set(
+                    category=failure.category, outcome=failure.outcome, retry_after_s=failure.retry_after_s
+                )
+                span.end(error_type=failure.category)
+            return evidence, failure
+
+    async def _call(self, descriptor: Descriptor, parent: SpanHandle) -> DispatchResult:
+        """Call the runtime under a deadline of our own; whatever it raises becomes a normalized failure."""
+        route, job = self.route, self.job
+        with self.services.tracer.call(
+            parent,
+            role=job.role,
+            provider=descriptor.provider,
+            adapter=route.adapter,
+            model=route.model,
+            effort=route.effort,
+        ) as span:
+            environment = {"CUSTODES_RUN": job.run_id, **span.traceparent()}
+            request = request_for(job, route, descriptor, self.services.project, environment)
+            result = await call_runtime(self.services.registry(), request, route.adapter, self._on_progress)
+            usage = result.usage
+            if usage is not None:
+                span.set(
+                    input_tokens=usage.input_tokens,
+                    output_tokens=usage.output_tokens,
+                    cached_input_tokens=usage.cached_input_tokens,
+                    cost_usd=usage.cost_usd,
+                )
+            span.set(native_conversation=result.native_thread_id, served_model=result.served_model)
+            if result.failure is not None:
+                span.end(error_type=result.failure.category)
+            return result
+
+    def _on_progress(self, progress: Progress) -> None:
+        if progress.kind in AT_WORK:
+            self._accepted = True
+            if not self._confirmed:
+                self._confirmed = True
+                self._confirm()
+        self._emit(AttemptProgress, number=self.number, progress=progress)
+
+    def _confirm(self) -> None:
+        """The first model output: a probe is confirmed now, not at the end of the work."""
+        if not self.admission.probe:
+            return
+        try:
+            self.services.health.tell(Confirm(self.admission.ticket))
+        except ActorError as error:  # settling will do: the lease is only held longer
+            logger.warning("a probe of %s could not be confirmed: %s", self.route.pool, error)
+
+    def _attempt(self, result: DispatchResult, failure: Failure | None = None) -> Attempt:
+        route, admission = self.route, self.admission
+        return Attempt(
+            number=self.number,
+            adapter=route.adapter,
+            model=route.model,
+            effort=route.effort,
+            pool=route.pool,
+            health_state=admission.state,
+            health_probe=admission.probe,
+            failure=failure,
+            usage=result.usage,
+            native_thread_id=result.native_thread_id,
+            served_model=result.served_model,
+            seconds=time.monotonic() - self._started,
+        )
+
+    async def _settle(
+        self, result: DispatchResult, failure: Failure | None, *, cancelled: bool = False
+    ) -> None:
+        """Settle the ticket and close the row, in one commit. What cannot be settled ends with its lease."""
+        lacks_evidence = failure is not None and result.failure is None
+        settle = Settle(
+            ticket=self.admission.ticket,
+            failure=None if lacks_evidence else failure,
+            end=AttemptEnd(
+                status=failed_status(failure, self.job.mutable) if lacks_evidence and failure else None,
+                usage=result.usage,
+                native_thread_id=result.native_thread_id,
+                served_model=result.served_model,
+            ),
+            cancelled=cancelled,
+        )
+        try:
+            await self.services.health.ask(settle, timeout=SETTLE_BOUND_S)
+        except ActorError as error:
+            logger.error("the end of run %s could not be recorded: %s", self.job.run_id, error)  # noqa: TRY400 - the words say it
+
+    def _emit(self, event: type[Event], **fields: object) -> None:
+        self.services.emit(event, self.job.conversation, self.job.run_id, **fields)
+
+
+def request_for(
+    job: Job | Plain, route: Route, descriptor: Descriptor, project: Path, environment: dict[str, str]
+) -> DispatchRequest:
+    """What the runtime is asked. One that can is handed the schema; any other is told it in words."""
+    return DispatchRequest(
+        run_id=job.run_id,
+        role=job.role,
+        prompt=prompt_for(job.role, job.work.prompt, descriptor),
+        mutable=job.mutable,
+        cwd=str(project),
+        timeout_s=route.timeout_s,
+        model=route.model,
+        effort=route.effort,
+        schema=schema_for(job.role) if descriptor.can("structured_output") else None,
+        environment=environment,
+    )
+
+
+def evidence_of(
+    role: Role, result: DispatchResult, *, accepted: bool
+) -> tuple[Evidence | None, Failure | None]:
+    """The slice in a good result. One without it is a failure of the work, not of the pool.
+
+    ``accepted``: the runtime was seen at work, so that a failure of it may have had an effect.
+    """
+    if result.failure is not None:
+        return None, replace(result.failure, accepted=result.failure.accepted or accepted)
+    try:
+        return parse(role, result.text if result.structured is None else result.structured), None
+    except EvidenceError as error:
+        return None, Failure(category="provider", reason=str(error), outcome="unknown", accepted=True)
+
+
+async def call_runtime(
+    registry: Registry, request: DispatchRequest, adapter: str, progress: ProgressSink
+) -> DispatchResult:
+    """Call the adapter's runtime under a deadline of our own; whatever it raises becomes a failure.
+
+    The deadline lies past the runtime's own, by the grace it has to end what it started.
+    """
+    try:
+        with anyio.fail_after(request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S):
+            result = await registry.runtime(adapter).dispatch(request, progress)
+    except AdapterError as error:
+        failure = Failure(category="unavailable", reason=str(error), outcome="known_failed")
+        return DispatchResult(failure=failure)
+    except TimeoutError:
+        reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
+        return DispatchResult(failure=Failure(category="timeout", reason=reason))
+    except Exception as error:
+        logger.exception("adapter %s raised instead of returning a failure", adapter)
+        reason = f"the adapter raised {type(error).__name__}"
+        return DispatchResult(failure=Failure(category="provider", reason=reason))
+    if result.failure is not None and result.failure.category not in CATEGORIES:
+        logger.warning("adapter %s returned an unclassified failure", adapter)
+        failure = Failure(category="provider", reason="unclassified", accepted=result.failure.accepted)
+        return replace(result, failure=failure)
+    return result
+
+
+async def run_plainly(plain: Plain, registry: Registry, project: Path) -> Outcome:
+    """Below the gate: one call of the session's own runtime; no breaker, no store, no span, no fallback."""
+    route = plain.route
+    descriptor = registry.descriptors[route.adapter]
+    request = request_for(plain, route, descriptor, project, {})
+    accepted = False
+
+    def watch(progress: Progress) -> None:
+        nonlocal accepted
+        accepted = accepted or progress.kind in AT_WORK
+
+    result = await call_runtime(registry, request, route.adapter, watch)
+    evidence, failure = evidence_of(plain.role, result, accepted=accepted)
+    return Outcome(
+        run_id=plain.run_id,
+        role=plain.role,
+        name=plain.work.label,
+        status="done" if failure is None else failed_status(failure, plain.mutable),
+        evidence=evidence,
+        failure=failure,
+        metadata=envelope(
+            role=plain.role,
+            provider=descriptor.provider,
+            adapter=route.adapter,
+            model=result.served_model or route.model,
+            category=None if failure is None else failure.category,
+            retry_after_s=None if failure is None else failure.retry_after_s,
+        ),
+    )

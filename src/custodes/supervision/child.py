@@ -1,0 +1,114 @@
+"""The child: the actor of one piece of work, and the handle its parent holds."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+from msgspec.structs import replace
+
+from custodes.actors import Actor, ActorError, ActorStopped, Message
+from custodes.adapters.port import Failure
+from custodes.supervision.dispatch import Dispatch
+from custodes.supervision.job import Job, Services
+from custodes.supervision.outcomes import cancelled
+from custodes.supervision.work import Outcome, Work
+from custodes.telemetry import SpanHandle
+
+logger = logging.getLogger("custodes.supervision")
+
+
+def new_run_id() -> str:
+    """Unguessable, and sorted by the millisecond it was made in."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Message[Outcome]):
+    """Do the work this child was made for."""
+
+
+class ChildActor(Actor):
+    """Performs one job, once, and ends. ``outcome`` is what it had come to, however it ended."""
+
+    def __init__(self, job: Job, services: Services, parent: SpanHandle) -> None:
+        self._job = job
+        self._services = services
+        self._parent = parent
+        self.outcome = cancelled(job.run_id, job.work)
+
+    async def receive(self, message: Run) -> Outcome:  # noqa: ARG002 - it says only that it is time
+        job = self._job
+        with self._services.tracer.child(self._parent, job.role, job.run_id, job.work.label) as span:
+            dispatch = Dispatch(job, self._services, span)
+            try:
+                self.outcome = await dispatch.perform()
+            except anyio.get_cancelled_exc_class():
+                self.outcome = dispatch.outcome("cancelled")
+                raise
+            if (error := error_type(self.outcome)) is not None:
+                span.end(error_type=error)
+        self.context.stop()
+        return self.outcome
+
+    def lost(self, error: ActorError) -> Outcome:
+        """What there is to tell of a child whose actor gave no answer: it was stopped, or it crashed."""
+        if isinstance(error, ActorStopped):
+            return self.outcome
+        cause = error.__cause__
+        # Where it was, without what it said: an exception's words may hold a secret.
+        where = "".join(traceback.format_tb(cause.__traceback__)) if cause is not None else ""
+        logger.error("run %s crashed: %s\n%s", self._job.run_id, type(cause).__name__, where)
+        failure = Failure(category="provider", reason=f"the child crashed: {type(cause).__name__}")
+        return replace(self.outcome, status="unknown" if self._job.mutable else "failed", failure=failure)
+
+
+def error_type(outcome: Outcome) -> str | None:
+    """What a span of this outcome is marked with; None for one that ended well."""
+    if outcome.status in ("done", "skipped"):
+        return None
+    if outcome.refusal is not None:
+        return outcome.refusal.category
+    return outcome.failure.category if outcome.failure is not None else outcome.status
+
+
+class Child:
+    """A parent's handle on one piece of work it has asked for."""
+
+    def __init__(self, run_id: str, work: Work, cancel: Callable[[Child, str], Awaitable[None]]) -> None:
+        self.run_id = run_id
+        self.work = work
+        self._cancel = cancel
+        self._ended = anyio.Event()
+        self._outcome: Outcome | None = None
+
+    async def outcome(self) -> Outcome:
+        """Wait for the one outcome. Cancelling the wait does not cancel the child."""
+        await self._ended.wait()
+        assert self._outcome is not None  # noqa: S101 - set before the event is
+        return self._outcome
+
+    async def cancel(self, reason: str = "cancelled by its parent") -> Outcome:
+        """End the child and everything it started. Idempotent: each call gets the same answer, which is
+        the real outcome where the child had already ended."""
+        if self._outcome is None:
+            await self._cancel(self, reason)
+        return await self.outcome()
+
+    @property
+    def result(self) -> Outcome | None:
+        """The outcome, or None while there is none."""
+        return self._outcome
+
+    def end(self, outcome: Outcome) -> bool:
+        """Set the one outcome; the first wins. For the fan-out that made this handle."""
+        if self._outcome is not None:
+            return False
+        self._outcome = outcome
+        self._ended.set()
+        return True

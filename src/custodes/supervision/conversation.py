@@ -1,0 +1,100 @@
+"""The conversation that is running: the parent. It spawns children and never does their work itself."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from custodes.actors import ChildSpec, Supervisor
+from custodes.supervision.child import new_run_id
+from custodes.supervision.fan_out import FanOut
+from custodes.supervision.job import HostDispatch, Unsupervised
+from custodes.supervision.work import Budget, Outcome, Work
+from custodes.telemetry import SpanHandle
+
+if TYPE_CHECKING:  # a supervision makes conversations, and each needs its tree
+    from custodes.supervision.supervision import Supervision
+    from custodes.supervision.tree import Tree
+
+
+class Conversation:
+    """One conversation with its children. Made by :meth:`Supervision.conversation`.
+
+    Leaving the block ends every child that still runs, with everything it started, before it returns.
+    """
+
+    def __init__(
+        self, supervision: Supervision, conversation_id: str, adapter: str, dispatch: HostDispatch | None
+    ) -> None:
+        self.id = conversation_id
+        self.adapter = adapter
+        """The runtime the conversation itself runs on: where work below the gate goes; "" for none."""
+        self.host_dispatch = dispatch
+        self.supervision = supervision
+        self.fan_outs: set[FanOut] = set()
+        self._children: Supervisor | None = None
+        self._above: Supervisor | None = None
+        self._span: SpanHandle | None = None
+        self._starting = anyio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.cancel("its conversation ended")
+            if self._children is not None:
+                await self._children.stop("its conversation ended")
+        if self._span is not None:
+            self._span.end_for(kind)
+
+    async def dispatch(self, work: Work) -> Outcome:
+        """Do one piece of work and return its outcome.
+
+        Cancelled, the child is ended first, with proof. Where supervision does not apply and the host gave
+        its own ``dispatch``, that is called and nothing else happens; its exceptions pass as they are.
+        """
+        fan_out = FanOut(self, name=None, budget=Budget(), max_parallel=None)
+        run_id, frozen = fan_out.freeze(work)
+        if isinstance(frozen, Unsupervised):
+            return await frozen.perform()
+        async with fan_out:
+            child = fan_out.put(run_id, work, frozen)
+        return await child.outcome()
+
+    def fan_out(
+        self, *, name: str = "fan-out", budget: Budget | None = None, max_parallel: int | None = None
+    ) -> FanOut:
+        """Children side by side under one budget: ``async with parent.fan_out() as fan: fan.start(work)``.
+
+        ``max_parallel`` narrows what the policy allows; it never widens it.
+        """
+        return FanOut(self, name=name, budget=budget or Budget(), max_parallel=max_parallel)
+
+    async def cancel(self, reason: str = "cancelled") -> None:
+        """End every child of this conversation. Idempotent; returns once all are gone."""
+        for fan_out in tuple(self.fan_outs):
+            await fan_out.cancel(reason)
+
+    async def children(self, tree: Tree) -> Supervisor:
+        """The supervisor of this conversation's children: started with the first of them, and again once
+        the tree above it was restarted.
+
+        :raises ActorError: the tree is being restarted, or stopped.
+        """
+        async with self._starting:
+            above = tree.conversations
+            if self._children is None or above is not self._above:
+                spec = ChildSpec(id=new_run_id(), start=Supervisor, restart="temporary")
+                self._children, self._above = await above.start_child(spec), above
+            return self._children
+
+    def span(self, tree: Tree) -> SpanHandle:
+        """Begun by the first supervised work: a conversation without any has no span."""
+        if self._span is None:
+            self._span = tree.services.tracer.conversation(self.id)
+        return self._span

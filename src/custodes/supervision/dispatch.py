@@ -1,0 +1,232 @@
+"""Admit, run, settle, fall back: the one executor of a piece of work and the only caller of a runtime.
+
+Each turn of its loop holds the scope (where the work is mutable) and a slot, asks the health actor to
+admit one of the frozen candidates, runs it, and settles. What was frozen when the child was made can only
+shrink here: disabling, eligibility, trust, readiness and health are read live at each admission.
+
+The scope is taken before the slot: a writer that waits for its turn keeps no slot from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from custodes.actors import ActorError
+from custodes.adapters.port import Failure
+from custodes.adapters.registry import Registry
+from custodes.policy.catalog import Catalog
+from custodes.policy.routing import Route
+from custodes.policy.settings import SettingsError
+from custodes.policy.trigger import applies
+from custodes.supervision.admission import Admission, Admit, Candidate, Refused, Withdraw
+from custodes.supervision.attempt import CANCEL_GRACE_S, PROOF_BOUND_S, AttemptRun
+from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
+from custodes.supervision.evidence import Evidence
+from custodes.supervision.job import Job, Services
+from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
+from custodes.supervision.records import AttemptStart
+from custodes.supervision.refusal import capacity_refusal
+from custodes.supervision.scopes import READ_ONLY, Scope, resolve
+from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status
+from custodes.telemetry import SpanHandle
+
+LEAST_PAUSE_S = 1.0
+"""Between a limit and the next ask of work that may wait: the ask then tells how long the wait really is."""
+
+
+def may_try_again(failure: Failure, mutable: bool) -> bool:
+    """Whether another runtime may be given the work after this failure (design, section 4).
+
+    Only what is retryable; and only read-only work, or work that is known to have failed before the
+    runtime accepted it. So a timeout never, a server error for read-only work only.
+    """
+    return failure.retryable and (not mutable or (failure.outcome == "known_failed" and not failure.accepted))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """Nobody lets the work in; it may ask again in so many seconds."""
+
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Dispatch:
+    """Performs one job. ``attempts`` can be read at any time: what a cancelled job had come to."""
+
+    job: Job
+    services: Services
+    span: SpanHandle
+    attempts: list[Attempt] = field(default_factory=list)
+
+    async def perform(self) -> Outcome:
+        """Do the work. Cancelled, the running attempt is ended and settled before the cancel goes on."""
+        scope = resolve(self.services.project, self.job.work.scope) if self.job.mutable else READ_ONLY
+        wait_until = anyio.current_time() + self.job.work.wait
+        while True:
+            async with self._turn(scope):
+                end = await self._work_through(wait_until)
+            if isinstance(end, Outcome):
+                return end
+            self._emit(ChildWaiting, reason="recovery", seconds=end.seconds)
+            await anyio.sleep(end.seconds)
+
+    def outcome(
+        self,
+        status: Status,
+        *,
+        evidence: Evidence | None = None,
+        failure: Failure | None = None,
+        refusal: Refusal | None = None,
+    ) -> Outcome:
+        job = self.job
+        return Outcome(
+            run_id=job.run_id,
+            role=job.role,
+            name=job.work.label,
+            status=status,
+            evidence=evidence,
+            failure=failure,
+            refusal=refusal,
+            attempts=tuple(self.attempts),
+            metadata=self._metadata(),
+        )
+
+    def _metadata(self) -> dict[str, Any]:
+        if not self.attempts:
+            return {}
+        last = self.attempts[-1]
+        descriptor = self.services.registry().descriptors.get(last.adapter)
+        return metadata_of(self.job.role, descriptor.provider if descriptor else "", last)
+
+    @asynccontextmanager
+    async def _turn(self, scope: Scope) -> AsyncIterator[None]:
+        async with AsyncExitStack() as held:
+            if self.services.scopes.would_wait(scope):
+                self._emit(ChildWaiting, reason="scope")
+            await held.enter_async_context(self.services.scopes.hold(scope))
+            for slots in (self.job.fan_slots, self.services.slots):
+                if slots is None:
+                    continue
+                if slots.available_tokens < 1:
+                    self._emit(ChildWaiting, reason="slot")
+                await slots.acquire_on_behalf_of(self)
+                held.callback(slots.release_on_behalf_of, self)
+            yield
+
+    async def _work_through(self, wait_until: float) -> Outcome | _Pause:
+        """Try the candidates in order until one has done the work, or none may try any more."""
+        job, candidates = self.job, self.job.candidates
+        covers: str | None = None
+        while True:
+            answer = await self._admit(candidates)
+            if isinstance(answer, Refusal):
+                pause = answer.retry_after_s
+                if pause is not None and anyio.current_time() + pause <= wait_until:
+                    return _Pause(pause)
+                self._emit(AttemptRefused, refusal=answer)
+                return await self._refused(answer)
+            route, admission = answer
+            if covers is None and route != job.candidates[0]:
+                covers = "capacity"
+            run = AttemptRun(
+                job, self.services, route, admission, number=len(self.attempts) + 1, covers=covers
+            )
+            evidence, failure = await run.perform(self.span, self.attempts)
+            if failure is None:
+                return self.outcome("done", evidence=evidence)
+            if may_try_again(failure, job.mutable):
+                candidates = tuple(other for other in candidates if other.pool != route.pool)
+                covers = failure.category
+                if candidates:
+                    continue
+                if failure.category == "capacity" and anyio.current_time() + LEAST_PAUSE_S <= wait_until:
+                    return _Pause(LEAST_PAUSE_S)
+            return self.outcome(failed_status(failure, job.mutable), failure=failure)
+
+    async def _admit(self, candidates: tuple[Route, ...]) -> tuple[Route, Admission] | Refusal:
+        """A ticket for the first candidate that may run now, or why none may."""
+        job, services = self.job, self.services
+        if (late := job.may_start()) is not None:
+            return self._refusal("budget", late.reason)
+        try:
+            settings = services.settings.read()
+        except SettingsError as error:
+            return self._refusal("settings", str(error))
+        if applies(settings.policy, settings.module_enabled, job.work.complexity) == "off":
+            return self._refusal(
+                "disabled", "supervision was disabled meanwhile; `cos supervision enable` enables it"
+            )
+        services.slots.total_tokens = settings.policy.max_parallel
+        registry = services.registry()
+        live, unavailable = _live(candidates, Catalog.of(registry))
+        passed_over = (*job.passed_over, *unavailable)
+        if not live:
+            return self._refusal("unavailable", unavailable[0], passed_over[:-1])
+        ask = Admit(
+            candidates=tuple(_candidate(route, registry) for route in live),
+            attempt=AttemptStart(
+                run_id=job.run_id,
+                number=len(self.attempts) + 1,
+                conversation=job.conversation,
+                role=job.role,
+                name=job.work.label,
+                mutable=job.mutable,
+            ),
+            cooldown=settings.policy.cooldown,
+            lease_s=max(route.timeout_s for route in live) + CANCEL_GRACE_S + PROOF_BOUND_S,
+        )
+        try:
+            answer = await services.health.ask(ask)
+        except ActorError as error:
+            return self._refusal("unavailable", f"the health of its pool cannot be asked: {error}")
+        except anyio.get_cancelled_exc_class():
+            with suppress(ActorError):  # it may have been granted all the same
+                services.health.tell(Withdraw(ask.id))
+            raise
+        if isinstance(answer, Refused):
+            return capacity_refusal(answer, job.candidates[0], passed_over)
+        return live[answer.candidate], answer
+
+    def _refusal(self, category: RefusalCategory, reason: str, passed_over: tuple[str, ...] = ()) -> Refusal:
+        return Refusal(
+            category=category, reason=reason, route=self.job.candidates[0], passed_over=passed_over
+        )
+
+    async def _refused(self, refusal: Refusal) -> Outcome:
+        outcome = self.outcome("refused", refusal=refusal)
+        await record_unrun(self.services.health, self.job.conversation, outcome, mutable=self.job.mutable)
+        return outcome
+
+    def _emit(self, event: type[Event], **fields: object) -> None:
+        self.services.emit(event, self.job.conversation, self.job.run_id, **fields)
+
+
+def _candidate(route: Route, registry: Registry) -> Candidate:
+    return Candidate(
+        pool=route.pool,
+        adapter=route.adapter,
+        model=route.model,
+        effort=route.effort,
+        fingerprint=registry.readiness(route.adapter).fingerprint or None,
+    )
+
+
+def _live(candidates: tuple[Route, ...], catalog: Catalog) -> tuple[tuple[Route, ...], tuple[str, ...]]:
+    """The candidates whose adapter is still eligible and ready, and why each other one is not."""
+    live: list[Route] = []
+    reasons: list[str] = []
+    for route in candidates:
+        adapter = catalog.find(route.adapter)
+        if adapter is None:
+            reasons.append(str(catalog.not_eligible(route.adapter)))
+        elif not adapter.ready:
+            reasons.append(f"adapter '{route.adapter}' is unavailable: {adapter.reason}")
+        else:
+            live.append(route)
+    return tuple(live), tuple(reasons)

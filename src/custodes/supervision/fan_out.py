@@ -1,0 +1,265 @@
+"""Children side by side under one budget: asked for in order, launched in order, returned in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from custodes.actors import ActorError, ActorRef, ChildSpec
+from custodes.store import StoreError
+from custodes.supervision.attempt import run_plainly
+from custodes.supervision.budget import Exceeded, Ledger, may_start, take_child
+from custodes.supervision.child import Child, ChildActor, Run, new_run_id
+from custodes.supervision.events import ChildEnded, ChildQueued
+from custodes.supervision.job import Frozen, Job, Plain, Unsupervised, freeze
+from custodes.supervision.outcomes import cancelled, host_failed, proposed, record_unrun, refused
+from custodes.supervision.work import Budget, Outcome, Refusal, Work
+from custodes.telemetry import SpanHandle
+
+if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
+    from custodes.supervision.conversation import Conversation
+    from custodes.supervision.tree import Tree
+
+CLEANUP_S = 30.0
+"""What a child may take to end at most, in seconds: the keeper's grace and its proof lie well below."""
+
+
+class FanOut:
+    """``outcomes`` has one for each child, in the order asked, once the block is left.
+
+    An exception in the block, or a cancel of it, ends every child first and then goes on as it is.
+    """
+
+    def __init__(
+        self, conversation: Conversation, *, name: str | None, budget: Budget, max_parallel: int | None
+    ) -> None:
+        self._conversation = conversation
+        self._supervision = conversation.supervision
+        self._name = name
+        self._budget = budget
+        self._slots = anyio.CapacityLimiter(max_parallel) if max_parallel else None
+        self._children: list[Child] = []
+        self._stops: dict[str, Callable[[str], Awaitable[object]]] = {}
+        self._queue: deque[tuple[Child, Frozen]] = deque()
+        self._wakeup = anyio.Event()
+        self._open = False
+        self._unended = 0
+        self._sleeper = anyio.CancelScope()
+        self._span: SpanHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        self._ledger = Ledger(budget=self._budget, opened_at=anyio.current_time())
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        self._group.start_soon(self._launch_in_order)
+        if self._budget.when_spent == "stop" and self._budget.wall_seconds is not None:
+            self._group.start_soon(self._stop_at_the_deadline, self._budget.wall_seconds)
+        self._conversation.fan_outs.add(self)
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        self._wakeup.set()
+        self._stop_sleeping_once_all_ended()
+        try:
+            if isinstance(error, Exception):
+                # The host's own exception passes as it is, not inside a group of ours.
+                self._group.cancel_scope.cancel()
+                await self._group.__aexit__(None, None, None)
+            else:
+                await self._group.__aexit__(kind, error, trace)
+        finally:
+            for child in self._children:
+                if child.result is None:  # it was never launched
+                    self._end(child, cancelled(child.run_id, child.work))
+            self._conversation.fan_outs.discard(self)
+            if self._span is not None:
+                self._span.end_for(kind)
+
+    def start(self, work: Work) -> Child:
+        """Ask for one more child. Work that is refused has an outcome too, in its place."""
+        run_id, frozen = self.freeze(work)
+        return self.put(run_id, work, frozen)
+
+    def refuse(self, work: Work, refusal: Refusal) -> Child:
+        """Put work in its place that cannot be started, for a reason of the caller's own."""
+        return self.put(new_run_id(), work, refusal)
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """:raises RuntimeError: children still run; leave the block first."""
+        results = [child.result for child in self._children]
+        if any(result is None for result in results):
+            raise RuntimeError("children still run; read the outcomes once the block is left")
+        return tuple(result for result in results if result is not None)
+
+    async def cancel(self, reason: str = "cancelled") -> None:
+        """End every child that still runs, and wait until all are gone. Idempotent."""
+        async with anyio.create_task_group() as cancels:
+            for child in self._children:
+                if child.result is None:
+                    cancels.start_soon(child.cancel, reason)
+
+    def freeze(self, work: Work) -> tuple[str, Frozen]:
+        """What the work comes to as things stand now, and the id of its run."""
+        run_id, conversation = new_run_id(), self._conversation
+        return run_id, freeze(
+            run_id,
+            work,
+            settings=self._supervision.settings,
+            module=self._supervision.module,
+            registry=self._supervision.registry,
+            conversation=conversation.id,
+            session=conversation.adapter,
+            host=conversation.host_dispatch,
+            may_start=self._may_start,
+            fan_slots=self._slots,
+        )
+
+    def put(self, run_id: str, work: Work, frozen: Frozen) -> Child:
+        """Queue what was frozen, in order."""
+        if not self._open:
+            raise RuntimeError("this fan-out has ended; ask for children inside its block")
+        if isinstance(frozen, Job):
+            self._ledger, exceeded = take_child(self._ledger, anyio.current_time())
+            if exceeded is not None:
+                frozen = Refusal(category="budget", reason=exceeded.reason, route=frozen.candidates[0])
+        child = Child(run_id, work, self._cancel_child)
+        self._children.append(child)
+        self._unended += 1
+        self._queue.append((child, frozen))
+        self._emit(child, ChildQueued, role=work.role, name=work.label)
+        self._wakeup.set()
+        return child
+
+    async def _launch_in_order(self) -> None:
+        while True:
+            while self._queue:
+                child, frozen = self._queue.popleft()
+                if child.result is None:
+                    await self._launch(child, frozen)
+            if not self._open:
+                return
+            self._wakeup = anyio.Event()
+            await self._wakeup.wait()
+
+    async def _launch(self, child: Child, frozen: Frozen) -> None:
+        if isinstance(frozen, Unsupervised | Plain):
+            self._group.start_soon(self._run_past_supervision, child, frozen)
+            return
+        if isinstance(frozen, Refusal) and frozen.category in ("settings", "disabled"):
+            self._end(
+                child, refused(child.run_id, child.work, frozen)
+            )  # no policy, and so no tree to record it
+            return
+        try:
+            tree = await self._supervision.tree()
+        except StoreError as error:
+            reason = f"the health store cannot be opened: {error}"
+            self._end(
+                child, refused(child.run_id, child.work, Refusal(category="unavailable", reason=reason))
+            )
+            return
+        if isinstance(frozen, Job):
+            await self._launch_job(child, frozen, tree)
+            return
+        run_id, work = child.run_id, child.work
+        outcome = (
+            refused(run_id, work, frozen) if isinstance(frozen, Refusal) else proposed(run_id, work, frozen)
+        )
+        await record_unrun(tree.services.health, self._conversation.id, outcome, mutable=False)
+        self._end(child, outcome)
+
+    async def _launch_job(self, child: Child, job: Job, tree: Tree) -> None:
+        actor = ChildActor(job, tree.services, self._parent_span(tree))
+        spec = ChildSpec(id=child.run_id, start=lambda: actor, restart="temporary", shutdown=CLEANUP_S)
+        try:
+            siblings = await self._conversation.children(tree)
+            ref = await siblings.start_child(spec)
+        except ActorError as error:
+            refusal = Refusal(category="unavailable", reason=f"the child cannot be started: {error}")
+            self._end(child, refused(child.run_id, child.work, refusal))
+            return
+        self._stops[child.run_id] = partial(siblings.stop_child, child.run_id)
+        if child.result is None:
+            self._group.start_soon(self._follow, child, actor, ref)
+        else:  # it was cancelled while it was being started
+            await siblings.stop_child(child.run_id, "cancelled")
+
+    async def _follow(self, child: Child, actor: ChildActor, ref: ActorRef) -> None:
+        """Wait for the outcome; where the wait itself is cancelled, end the child first."""
+        try:
+            self._end(child, await ref.ask(Run()))
+        except ActorError as error:
+            self._end(child, actor.lost(error))
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._stops[child.run_id]("its parent was cancelled")
+            self._end(child, actor.outcome)
+            raise
+
+    async def _run_past_supervision(self, child: Child, frozen: Unsupervised | Plain) -> None:
+        scope = anyio.CancelScope()
+
+        async def stop(reason: str) -> None:
+            scope.cancel(reason)
+
+        self._stops[child.run_id] = stop
+        outcome = cancelled(child.run_id, child.work)
+        try:
+            with scope:
+                if isinstance(frozen, Plain):
+                    outcome = await run_plainly(
+                        frozen, self._supervision.registry(), self._supervision.project
+                    )
+                else:
+                    outcome = await frozen.perform()
+        except Exception as error:
+            outcome = host_failed(child.run_id, child.work, error)
+        finally:
+            self._end(child, outcome)
+
+    async def _cancel_child(self, child: Child, reason: str) -> None:
+        stop = self._stops.get(child.run_id)
+        if stop is None:  # not launched yet: it never will be
+            self._end(child, cancelled(child.run_id, child.work))
+        else:
+            await stop(reason)
+
+    async def _stop_at_the_deadline(self, seconds: float) -> None:
+        with self._sleeper:
+            await anyio.sleep(seconds)
+            await self.cancel("the fan-out's wall seconds are spent")
+
+    def _may_start(self) -> Exceeded | None:
+        return may_start(self._ledger, anyio.current_time())
+
+    def _parent_span(self, tree: Tree) -> SpanHandle:
+        conversation = self._conversation.span(tree)
+        if self._name is None:
+            return conversation
+        if self._span is None:
+            self._span = tree.services.tracer.fan_out(conversation, self._name, self._budget)
+        return self._span
+
+    def _end(self, child: Child, outcome: Outcome) -> None:
+        if child.end(outcome):
+            self._stops.pop(child.run_id, None)
+            self._emit(child, ChildEnded, outcome=outcome)
+            self._unended -= 1
+            self._stop_sleeping_once_all_ended()
+
+    def _stop_sleeping_once_all_ended(self) -> None:
+        if not self._open and not self._unended:
+            self._sleeper.cancel()
+
+    def _emit(self, child: Child, event: type, **fields: object) -> None:
+        self._supervision.emit(event, self._conversation.id, child.run_id, **fields)

@@ -1,0 +1,191 @@
+"""What work comes to when it is asked for: frozen for a child, refused, proposed, or left to the host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+
+from custodes.actors import ActorRef
+from custodes.adapters.registry import Registry
+from custodes.policy.catalog import Catalog
+from custodes.policy.policy import Policy
+from custodes.policy.roles import ROLE_DEFAULTS, Role, is_role, unknown_role
+from custodes.policy.routing import Resolution, Route, RouteRequest
+from custodes.policy.routing import resolve as resolve_route
+from custodes.policy.settings import Settings, SettingsError
+from custodes.policy.trigger import applies
+from custodes.supervision.budget import Exceeded
+from custodes.supervision.events import Event
+from custodes.supervision.scopes import Scopes
+from custodes.supervision.work import Outcome, Refusal, Work
+from custodes.telemetry import Tracer
+
+HostDispatch = Callable[[Work], Awaitable[Any]]
+"""The host's own way to do a piece of work, used untouched where supervision does not apply."""
+
+
+class Emit(Protocol):
+    def __call__(self, event: type[Event], conversation: str, run_id: str, **fields: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What every dispatch of one host shares. Refs survive restarts."""
+
+    project: Path
+    settings: Settings
+    registry: Callable[[], Registry]
+    health: ActorRef
+    scopes: Scopes
+    slots: anyio.CapacityLimiter
+    tracer: Tracer
+    emit: Emit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work for a child. No later change of policy or adapters retargets it."""
+
+    run_id: str
+    conversation: str
+    work: Work
+    role: Role
+    mutable: bool
+    candidates: tuple[Route, ...]
+    """The route first, then what the fallback policy lets stand in for it."""
+    passed_over: tuple[str, ...]
+    may_start: Callable[[], Exceeded | None]
+    fan_slots: anyio.CapacityLimiter | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupervised:
+    """Supervision does not apply: the host's own dispatch does the work, and nothing else happens."""
+
+    run_id: str
+    work: Work
+    dispatch: HostDispatch
+
+    async def perform(self) -> Outcome:
+        """The host's answer, untouched; its exceptions pass as they are."""
+        native = await self.dispatch(self.work)
+        return Outcome(
+            run_id=self.run_id, role=self.work.role, name=self.work.label, status="done", native=native
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """Below the adaptive gate: run as it is on the session's own runtime, past policy, breaker and store."""
+
+    run_id: str
+    conversation: str
+    work: Work
+    role: Role
+    mutable: bool
+    route: Route
+
+
+Frozen = Job | Plain | Refusal | Route | Unsupervised
+"""What work comes to; a bare route is the dry run's."""
+
+
+def freeze(
+    run_id: str,
+    work: Work,
+    *,
+    settings: Settings,
+    module: bool,
+    registry: Callable[[], Registry],
+    conversation: str,
+    session: str,
+    host: HostDispatch | None,
+    may_start: Callable[[], Exceeded | None],
+    fan_slots: anyio.CapacityLimiter | None = None,
+) -> Frozen:
+    """Decide once, as the work is asked for. Where supervision is off this is one stat of the settings file.
+
+    ``module`` is the host's own gate; ``session`` the adapter that the conversation runs on ("" for none).
+    """
+    try:
+        snapshot = settings.read()
+    except SettingsError as error:
+        return Refusal(category="settings", reason=str(error))
+    policy = snapshot.policy
+    decision = applies(policy, module and snapshot.module_enabled, work.complexity)
+    if decision in ("off", "below_gate") and host is not None:
+        return Unsupervised(run_id=run_id, work=work, dispatch=host)
+    if decision == "off":
+        return Refusal(category="disabled", reason=_disabled(module, snapshot.module_enabled))
+    if (problem := _problem(work)) is not None:
+        return Refusal(category="invalid", reason=problem)
+    assert is_role(work.role)  # noqa: S101 - _problem has seen to it
+    mutable = ROLE_DEFAULTS[work.role].mutable if work.mutable is None else work.mutable
+    request = RouteRequest(
+        role=work.role, adapter=work.adapter, model=work.model, effort=work.effort, timeout=work.timeout
+    )
+    gated = decision == "below_gate"
+    resolution = resolve_route(request, Policy() if gated else policy, Catalog.of(registry()), session)
+    if (refusal := _refusal(resolution)) is not None:
+        return refusal
+    if decision == "suggest":
+        return resolution.candidates[0]
+    if gated:
+        return Plain(
+            run_id=run_id,
+            conversation=conversation,
+            work=work,
+            role=work.role,
+            mutable=mutable,
+            route=resolution.candidates[0],
+        )
+    return Job(
+        run_id=run_id,
+        conversation=conversation,
+        work=work,
+        role=work.role,
+        mutable=mutable,
+        candidates=resolution.candidates,
+        passed_over=tuple(str(other) for other in resolution.passed_over),
+        may_start=may_start,
+        fan_slots=fan_slots,
+    )
+
+
+def _problem(work: Work) -> str | None:
+    """What makes the work impossible to route, whatever the policy says."""
+    if not is_role(work.role):
+        return unknown_role(work.role)
+    if not work.prompt.strip():
+        return "the prompt is empty; say what is to be done"
+    if work.timeout is not None and not 0 < work.timeout < math.inf:
+        return f"a timeout of {work.timeout:g} s is none; a number of seconds above 0 would work"
+    if not 0 <= work.wait < math.inf:
+        return f"a wait of {work.wait:g} s is none; 0 or more seconds would work"
+    return None
+
+
+def _disabled(module: bool, module_enabled: bool) -> str:
+    if not module:
+        return "supervision is off: the host started it with module=False"
+    if not module_enabled:
+        return "supervision is off: `cognition.enabled` is false in .coding-os/hub-settings.json"
+    return "supervision is disabled; `cos supervision enable` enables it"
+
+
+def _refusal(resolution: Resolution) -> Refusal | None:
+    if resolution.candidates:
+        return None
+    denial = resolution.refusal
+    assert denial is not None  # noqa: S101 - a resolution without candidates says why
+    return Refusal(
+        category=denial.category,
+        reason=str(denial),
+        route=resolution.asked,
+        passed_over=tuple(str(other) for other in resolution.passed_over),
+    )

@@ -1,0 +1,80 @@
+"""The outcomes of work that no runtime of ours was called for, and what every outcome says of itself."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import msgspec
+
+from custodes.actors import ActorError, ActorRef
+from custodes.adapters.port import Failure
+from custodes.policy.roles import Role
+from custodes.policy.routing import Route
+from custodes.supervision.admission import Record
+from custodes.supervision.records import refused_row
+from custodes.supervision.work import Attempt, Outcome, Refusal, Status, Work
+from custodes.telemetry import envelope
+
+logger = logging.getLogger("custodes.supervision")
+
+
+def refused(run_id: str, work: Work, refusal: Refusal) -> Outcome:
+    return Outcome(run_id=run_id, role=work.role, name=work.label, status="refused", refusal=refusal)
+
+
+def proposed(run_id: str, work: Work, route: Route) -> Outcome:
+    """A dry run: the route it would have taken, and nothing spent (seed 000, ``suggest``)."""
+    return Outcome(
+        run_id=run_id,
+        role=work.role,
+        name=work.label,
+        status="skipped",
+        output_json={"proposed_route": msgspec.to_builtins(route)},
+    )
+
+
+def cancelled(run_id: str, work: Work) -> Outcome:
+    """Cancelled before anything of it had begun."""
+    return Outcome(run_id=run_id, role=work.role, name=work.label, status="cancelled")
+
+
+def host_failed(run_id: str, work: Work, error: Exception) -> Outcome:
+    """The host's own dispatch raised: its exception is in ``native``, untouched."""
+    failure = Failure(category="provider", reason=f"the host's own dispatch raised {type(error).__name__}")
+    return Outcome(
+        run_id=run_id, role=work.role, name=work.label, status="failed", failure=failure, native=error
+    )
+
+
+def metadata_of(role: Role, provider: str, attempt: Attempt) -> dict[str, Any]:
+    """The identity and health decision of the attempt that an outcome stands on."""
+    failure = attempt.failure
+    found: dict[str, Any] = envelope(
+        role=role,
+        provider=provider,
+        adapter=attempt.adapter,
+        model=attempt.served_model or attempt.model,
+        pool=attempt.pool,
+        health_state=attempt.health_state,
+        health_probe=attempt.health_probe,
+        category=None if failure is None else failure.category,
+        retry_after_s=None if failure is None else failure.retry_after_s,
+    )
+    if attempt.native_thread_id is not None:
+        found["native_thread_id"] = attempt.native_thread_id
+    return found
+
+
+def failed_status(failure: Failure, mutable: bool) -> Status:
+    """Mutable work of unknown outcome may have had its effect: it is ``unknown``, and never replayed."""
+    return "unknown" if mutable and failure.outcome == "unknown" else "failed"
+
+
+async def record_unrun(health: ActorRef, conversation: str, outcome: Outcome, *, mutable: bool) -> None:
+    """Write the row of work that was refused or skipped. A store that cannot is no reason to fail it."""
+    try:
+        await health.ask(Record(refused_row(conversation, outcome, time.time(), mutable=mutable)))
+    except ActorError as error:
+        logger.warning("no row was written for run %s: %s", outcome.run_id, error)

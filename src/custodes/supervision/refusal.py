@@ -1,0 +1,41 @@
+"""Why no pool lets the work in, in the playbook's words and as data."""
+
+from __future__ import annotations
+
+from custodes.policy import wording
+from custodes.policy.routing import Route
+from custodes.supervision.admission import Refused
+from custodes.supervision.work import Refusal, Waiting
+
+
+def capacity_refusal(refused: Refused, route: Route, passed_over: tuple[str, ...]) -> Refusal:
+    """The refusal of every candidate at once: each pool that waits, and the soonest recovery over all.
+
+    Where no pool waits, the candidates are marked unavailable (auth, billing), which no time mends.
+    """
+    if not refused.waiting:
+        first = refused.unavailable[0]
+        others = tuple(mark.reason for mark in refused.unavailable[1:])
+        return Refusal(
+            category="unavailable", reason=first.reason, route=route, passed_over=(*passed_over, *others)
+        )
+    soonest = min(waiting.recovery_s for waiting in refused.waiting)
+    return Refusal(
+        category="capacity",
+        reason=_words(refused.waiting, soonest),
+        waiting=refused.waiting,
+        retry_after_s=soonest,
+        route=route,
+        passed_over=(*passed_over, *(mark.reason for mark in refused.unavailable)),
+    )
+
+
+def _words(waiting: tuple[Waiting, ...], soonest: int) -> str:
+    """The playbook's words first, then what they mean here."""
+    if len(waiting) == 1:
+        only = waiting[0]
+        if only.state == "half_open":
+            return f"{wording.PROBE_RUNNING} ({only.pool}); retry in {only.recovery_s} s"
+        return f"{wording.cooling_down(only.pool)}; retry in {only.recovery_s} s"
+    pools = ", ".join(f"{each.pool} {each.recovery_s} s" for each in waiting)
+    return f"{wording.ALL_AT_CAPACITY} ({pools}); the soonest recovers in {soonest} s"

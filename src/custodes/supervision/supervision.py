@@ -1,0 +1,99 @@
+"""The supervision of one project by one host: the door for embedding."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from custodes.adapters.registry import Registry
+from custodes.policy.settings import Settings
+from custodes.supervision.conversation import Conversation
+from custodes.supervision.events import Event, Observer
+from custodes.supervision.job import HostDispatch
+from custodes.supervision.tree import Tree
+
+logger = logging.getLogger("custodes.supervision")
+
+
+class Supervision:
+    """``async with Supervision(project) as supervision``, in an asyncio or a trio host alike.
+
+    While supervision is off it costs one stat of the settings file for each dispatch: the tree, with its
+    store and its thread, starts with the first supervised work, in the host's own task tree.
+
+    :param project: the folder that holds ``.coding-os.yaml`` and ``.coding-os/``.
+    :param module: the host's own gate; False is the disabled path, whatever the settings say.
+    :param observer: called with every event, in order; what it raises is logged and goes no further.
+    :raises NotADirectoryError: there is no such project folder.
+    """
+
+    def __init__(
+        self, project: Path | str = ".", *, module: bool = True, observer: Observer | None = None
+    ) -> None:
+        self.project = Path(project).resolve()
+        if not self.project.is_dir():
+            raise NotADirectoryError(f"{self.project} is no project folder")
+        self.module = module
+        self.settings = Settings(self.project)
+        self._observer = observer
+        self._tree: Tree | None = None
+        self._starting = anyio.Lock()
+
+    async def __aenter__(self) -> Self:
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        """Every conversation has ended; the tree is stopped in reverse order, the store last."""
+        if self._tree is not None:
+            with anyio.CancelScope(shield=True):
+                await self._tree.root.stop("the host ended")
+        if isinstance(error, Exception):
+            # The host's own exception passes as it is, not inside a group of ours.
+            await self._group.__aexit__(None, None, None)
+            return None
+        return await self._group.__aexit__(kind, error, trace)
+
+    def conversation(
+        self, conversation_id: str, *, adapter: str = "", dispatch: HostDispatch | None = None
+    ) -> Conversation:
+        """The conversation that is running, as the parent of its children.
+
+        :param adapter: the runtime it runs on itself: the default where nothing else names one.
+        :param dispatch: the host's own way to do work. It is used, untouched, wherever supervision does not
+            apply: disabled, or below the adaptive gate.
+        """
+        return Conversation(self, conversation_id, adapter, dispatch)
+
+    def registry(self) -> Registry:
+        """The project's adapters as they stand now; stats only where no file changed."""
+        return Registry.discover(self.project)
+
+    async def tree(self) -> Tree:
+        """The running tree, started by whoever asks first.
+
+        :raises StoreError: its store cannot be opened. The next one to ask tries again.
+        """
+        async with self._starting:
+            if self._tree is None:
+                tree = Tree(self.project)
+                await tree.start(self._group, self.settings, self.registry, self.emit)
+                self._tree = tree
+            return self._tree
+
+    def emit(self, event: type[Event], conversation: str, run_id: str, **fields: object) -> None:
+        """Tell the observer, if there is one."""
+        if self._observer is None:
+            return
+        try:
+            self._observer(event(at=time.time(), conversation=conversation, run_id=run_id, **fields))
+        except Exception:
+            logger.exception("the observer raised on %s", event.__name__)

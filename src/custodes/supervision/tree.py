@@ -1,0 +1,107 @@
+"""The running tree of one host: root over store, health and the conversations.
+
+``rest_for_one``: a crash of the store or of the health actor restarts it and what came after it, from the
+file; no ticket is lost, since tickets are rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from custodes.actors import Actor, ChildSpec, ContextHooks, StartFailed, Supervisor
+from custodes.adapters.registry import Registry
+from custodes.policy.settings import Settings
+from custodes.store import Database, StoreError
+from custodes.supervision.clock import now
+from custodes.supervision.health import HealthActor
+from custodes.supervision.job import Emit, Services
+from custodes.supervision.recovery import close_dead_owners
+from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.scopes import Scopes
+from custodes.telemetry import attach, capture, current_tracer
+
+DATABASE = Path(".coding-os", "custodes.db")
+
+
+class StoreActor(Actor):
+    """Owns the project's database: opened and recovered before anything else starts, closed last."""
+
+    def __init__(self, project: Path) -> None:
+        self._path = project / DATABASE
+        self.database: Database | None = None
+
+    async def on_start(self) -> None:
+        self.database = await Database.open(self._path, MIGRATIONS)
+        await close_dead_owners(self.database, now())
+
+    async def on_stop(self, reason: str) -> None:  # noqa: ARG002 - closed whatever the reason
+        if self.database is not None:
+            await self.database.aclose()
+
+
+class Tree:
+    """Made for one run of one host."""
+
+    services: Services
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        self._store: StoreActor | None = None
+        self.root = Supervisor(
+            (
+                ChildSpec("store", self._new_store, shutdown=10),
+                ChildSpec("health", lambda: HealthActor(self._database, now), shutdown=10),
+                ChildSpec("conversations", Supervisor),
+            ),
+            strategy="rest_for_one",
+            context=ContextHooks(capture, attach),
+            id="custodes",
+        )
+
+    async def start(
+        self, group: TaskGroup, settings: Settings, registry: Callable[[], Registry], emit: Emit
+    ) -> None:
+        """Run the root in the host's group. What fails later fails upward, into that group.
+
+        :raises StoreError: the store cannot be opened; nothing is left running.
+        """
+        try:
+            await group.start(self.root.run)
+        except StartFailed as error:
+            cause = error.__cause__
+            while isinstance(cause, StartFailed):
+                cause = cause.__cause__
+            if isinstance(cause, StoreError):
+                raise cause from error
+            raise
+        self.services = Services(
+            project=self._project,
+            settings=settings,
+            registry=registry,
+            health=self.root.ref("health"),
+            scopes=Scopes(),
+            slots=anyio.CapacityLimiter(settings.read().policy.max_parallel),
+            tracer=current_tracer(),
+            emit=emit,
+        )
+
+    @property
+    def conversations(self) -> Supervisor:
+        """The supervisor of all conversations: another one after a restart.
+
+        :raises UnknownChild: it is between two incarnations.
+        """
+        return self.root.supervisor("conversations")
+
+    def _new_store(self) -> StoreActor:
+        self._store = StoreActor(self._project)
+        return self._store
+
+    def _database(self) -> Database:
+        assert self._store is not None  # noqa: S101 - the store starts first
+        assert self._store.database is not None  # noqa: S101
+        return self._store.database

@@ -1,0 +1,391 @@
+"""A fan-out through everything: real settings, real adapters, a real store; only the runtime is scripted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import custodes
+from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.supervision.events import AttemptStarted, ChildEnded, Event
+from custodes.supervision.work import Budget, Outcome, Work
+from support import scripted
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return scripted.install(tmp_path, "one", "two")
+
+
+def review(prompt: str = "look", **fields: Any) -> Work:
+    return Work(role="reviewer", prompt=prompt, **fields)
+
+
+def implement(prompt: str = "change", **fields: Any) -> Work:
+    return Work(role="implementer", prompt=prompt, **fields)
+
+
+async def test_a_dispatch_returns_typed_evidence_and_its_identity(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(review("hello"))
+    assert outcome.status == "done"
+    assert outcome.evidence is not None
+    assert outcome.evidence.summary == "hello"
+    assert outcome.metadata["gen_ai.provider.name"] == "one"
+    assert outcome.metadata["gen_ai.agent.id"] == "reviewer"
+    assert outcome.metadata["gen_ai.request.model"] == "large"
+    assert outcome.metadata["capacity_scope"] == "one:large"
+    assert outcome.metadata["health_state"] == "healthy"
+    assert outcome.metadata["health_probe"] is False
+
+
+async def test_outcomes_come_in_the_order_asked_though_one_fails(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        if request.prompt == "2":
+            raise ValueError("a secret in an exception")
+        return await scripted.answer(request, progress)
+
+    script.acts.extend([act] * 5)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            for number in range(5):
+                fan.start(review(str(number)))
+    assert [outcome.status for outcome in fan.outcomes] == ["done", "done", "failed", "done", "done"]
+    failure = fan.outcomes[2].failure
+    assert failure is not None
+    assert failure.category == "provider"
+    assert "secret" not in repr(fan.outcomes[2])
+
+
+async def test_a_limited_pool_is_refused_with_its_wait(tmp_path: Path, script: scripted.Script) -> None:
+    script.acts.append(scripted.limit(retry_after_s=60))
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        first = await parent.dispatch(review())
+        second = await parent.dispatch(review())
+    assert first.status == "failed"
+    assert second.status == "refused"
+    assert second.refusal is not None
+    assert second.refusal.category == "capacity"
+    assert second.refusal.retry_after_s == 60
+    assert [waiting.pool for waiting in second.refusal.waiting] == ["one:large"]
+    assert len(script.requests) == 1
+
+
+async def test_the_other_pool_of_a_limited_adapter_still_serves(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    script.acts.append(scripted.limit(retry_after_s=60))
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        await parent.dispatch(review())
+        outcome = await parent.dispatch(review(model="small"))
+    assert outcome.status == "done"
+
+
+async def test_next_eligible_covers_a_limit(tmp_path: Path, script: scripted.Script) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+    script.acts.append(scripted.limit(retry_after_s=60))
+    events: list[Event] = []
+    async with (
+        custodes.Supervision(tmp_path, observer=events.append) as supervision,
+        supervision.conversation("c") as parent,
+    ):
+        outcome = await parent.dispatch(review())
+        again = await parent.dispatch(review())
+    assert [attempt.adapter for attempt in outcome.attempts] == ["one", "two"]
+    assert outcome.status == again.status == "done"
+    assert [attempt.adapter for attempt in again.attempts] == ["two"]
+    started = [event for event in events if isinstance(event, AttemptStarted)]
+    assert [event.fallback_reason for event in started] == [None, "capacity", "capacity"]
+
+
+async def test_accepted_mutable_work_never_moves_on(tmp_path: Path, script: scripted.Script) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+    script.acts.append(
+        scripted.fail(Failure(category="provider", retryable=True, outcome="unknown", reason="500"))
+    )
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(implement())
+    assert outcome.status == "unknown"
+    assert len(script.requests) == 1
+
+
+async def test_read_only_work_moves_on_after_a_provider_outage(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+    script.acts.append(
+        scripted.fail(Failure(category="provider", retryable=True, outcome="unknown", reason="500"))
+    )
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(review())
+    assert outcome.status == "done"
+    assert [attempt.adapter for attempt in outcome.attempts] == ["one", "two"]
+
+
+async def test_a_wait_outlasts_a_short_limit_and_its_probe_heals(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    script.acts.append(scripted.limit(retry_after_s=1))
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(review(wait=30))
+    assert outcome.status == "done"
+    assert [attempt.health_probe for attempt in outcome.attempts] == [False, True]
+
+
+async def test_writers_of_one_scope_take_turns_and_readers_run_together(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    running: dict[str, int] = {"implementer": 0, "reviewer": 0}
+    most: dict[str, int] = {"implementer": 0, "reviewer": 0}
+    readers = anyio.Event()
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        running[request.role] += 1
+        most[request.role] = max(most[request.role], running[request.role])
+        if running["reviewer"] == 2:
+            readers.set()
+        if request.role == "reviewer":
+            with anyio.fail_after(10):
+                await readers.wait()
+        await anyio.wait_all_tasks_blocked()
+        running[request.role] -= 1
+        return await scripted.answer(request, progress)
+
+    script.acts.extend([act] * 4)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            fan.start(implement(scope=("src",)))
+            fan.start(implement(scope=("src/a.py",)))
+            fan.start(review())
+            fan.start(review())
+    assert {outcome.status for outcome in fan.outcomes} == {"done"}
+    assert most == {"implementer": 1, "reviewer": 2}
+
+
+async def test_max_parallel_caps_what_runs_and_all_finish(tmp_path: Path, script: scripted.Script) -> None:
+    scripted.configure(tmp_path, max_parallel=2)
+    running = most = 0
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await anyio.sleep(0.01)
+        running -= 1
+        return await scripted.answer(request, progress)
+
+    script.acts.extend([act] * 8)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            for _ in range(8):
+                fan.start(review())
+    assert {outcome.status for outcome in fan.outcomes} == {"done"}
+    assert most == 2
+
+
+async def test_the_budget_of_children_refuses_the_rest_in_their_places(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out(budget=Budget(children=2)) as fan:
+            for _ in range(3):
+                fan.start(review())
+    assert [outcome.status for outcome in fan.outcomes] == ["done", "done", "refused"]
+    refusal = fan.outcomes[2].refusal
+    assert refusal is not None
+    assert refusal.category == "budget"
+
+
+async def test_after_the_deadline_nothing_starts_and_what_finished_is_returned(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async def slow(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        await anyio.sleep(0.5)
+        return await scripted.answer(request, progress)
+
+    script.acts.append(slow)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out(budget=Budget(wall_seconds=0.3), max_parallel=1) as fan:
+            fan.start(review())
+            fan.start(review())
+    assert [outcome.status for outcome in fan.outcomes] == ["done", "refused"]
+
+
+async def test_cancelling_one_child_leaves_its_siblings(tmp_path: Path, script: scripted.Script) -> None:
+    begun = anyio.Event()
+
+    async def hang(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    script.acts.append(hang)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            child = fan.start(review("hangs"))
+            await begun.wait()
+            fan.start(review("works"))
+            first = await child.cancel("enough")
+            second = await child.cancel("again")
+    assert first is second
+    assert [outcome.status for outcome in fan.outcomes] == ["cancelled", "done"]
+
+
+async def test_a_cancelled_host_ends_its_children_before_the_cancel_goes_on(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    begun, ended = anyio.Event(), list[str]()
+
+    async def hang(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.05)
+                ended.append(request.run_id)
+        raise AssertionError
+
+    script.acts.append(hang)
+    events: list[Event] = []
+    async with custodes.Supervision(tmp_path, observer=events.append) as supervision:
+        async with supervision.conversation("c") as parent:
+            with anyio.CancelScope() as scope:
+                async with parent.fan_out() as fan:
+                    fan.start(review())
+                    await begun.wait()
+                    scope.cancel()
+            assert scope.cancelled_caught
+            assert len(ended) == 1
+    outcomes = [event.outcome.status for event in events if isinstance(event, ChildEnded)]
+    assert outcomes == ["cancelled"]
+
+
+async def test_the_hosts_own_exception_passes_as_it_is(tmp_path: Path, script: scripted.Script) -> None:
+    async def hang(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    script.acts.append(hang)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        with pytest.raises(KeyError, match="mine"):
+            async with parent.fan_out() as fan:
+                fan.start(review())
+                raise KeyError("mine")
+    assert [outcome.status for outcome in fan.outcomes] == ["cancelled"]
+
+
+async def test_an_unknown_role_is_refused_with_the_near_miss(tmp_path: Path, script: scripted.Script) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(Work(role="reviwer", prompt="x"))
+    assert outcome.status == "refused"
+    assert outcome.refusal is not None
+    assert "reviewer" in outcome.refusal.reason
+
+
+async def test_malformed_settings_refuse_a_dispatch_and_stay_as_they_are(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    settings = tmp_path / ".coding-os" / "hub-settings.json"
+    settings.write_text('{"model_routing": {"enabled": true,}}')
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(review())
+    assert outcome.status == "refused"
+    assert outcome.refusal is not None
+    assert outcome.refusal.category == "settings"
+    assert settings.read_text() == '{"model_routing": {"enabled": true,}}'
+
+
+async def test_suggest_returns_the_route_that_explicit_would_run_and_spends_nothing(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, mode="suggest")
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(review(model="small"))
+    assert outcome.status == "skipped"
+    assert outcome.output_json is not None
+    assert outcome.output_json["proposed_route"]["model"] == "small"
+    assert script.requests == []
+
+
+async def test_disabled_the_hosts_own_dispatch_is_called_and_nothing_else_happens(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, enabled=False)
+
+    async def host(work: Work) -> dict[str, str]:
+        return {"answer": work.prompt}
+
+    before = sorted(tmp_path.rglob("*"))
+    async with custodes.Supervision(tmp_path) as supervision:
+        async with supervision.conversation("c", dispatch=host) as parent:
+            outcome = await parent.dispatch(review("mine"))
+            async with parent.fan_out() as fan:
+                fan.start(review("other"))
+    assert outcome.native == {"answer": "mine"}
+    assert fan.outcomes[0].native == {"answer": "other"}
+    assert script.requests == []
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+async def test_disabled_the_hosts_own_exceptions_pass_as_they_are(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, enabled=False)
+
+    async def host(work: Work) -> None:
+        raise LookupError("the host's")
+
+    async with custodes.Supervision(tmp_path) as supervision:
+        async with supervision.conversation("c", dispatch=host) as parent:
+            with pytest.raises(LookupError, match="the host's"):
+                await parent.dispatch(review())
+
+
+async def test_below_the_adaptive_gate_work_runs_plainly_on_the_session_default(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, mode="adaptive", roles={"reviewer": {"adapter": "two"}})
+    async with custodes.Supervision(tmp_path) as supervision:
+        async with supervision.conversation("c", adapter="one") as parent:
+            plain = await parent.dispatch(review(complexity="CLEAR"))
+            routed = await parent.dispatch(review(complexity="COMPLEX"))
+    assert plain.status == routed.status == "done"
+    assert plain.metadata["gen_ai.provider.name"] == "one"
+    assert "health_state" not in plain.metadata
+    assert routed.metadata["gen_ai.provider.name"] == "two"
+
+
+async def test_a_running_child_keeps_its_route_when_the_policy_changes(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, max_parallel=1)
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        begun.set()
+        await go_on.wait()
+        return await scripted.answer(request, progress)
+
+    script.acts.append(act)
+    outcomes: tuple[Outcome, ...] = ()
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            fan.start(review("running"))
+            fan.start(review("queued"))
+            await begun.wait()
+            scripted.configure(tmp_path, max_parallel=1, roles={"reviewer": {"adapter": "two"}})
+            fan.start(review("later"))
+            go_on.set()
+        outcomes = fan.outcomes
+    assert [outcome.attempts[0].adapter for outcome in outcomes] == ["one", "one", "two"]

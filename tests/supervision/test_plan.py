@@ -1,0 +1,141 @@
+"""Plans as data: what is refused before anything starts, and in what order the steps run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from support import scripted
+
+import custodes
+from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.supervision.plan import Plan, PlanError, Step, load_plan, run_plan
+
+
+def step(step_id: str, *needs: str, **fields: object) -> str:
+    more = "".join(f", {key}: {value}" for key, value in fields.items())
+    return f"  - {{id: {step_id}, role: reviewer, prompt: look, needs: [{', '.join(needs)}]{more}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("steps:\n" + step("a").replace("reviewer", "reviwer"), r"steps\[0\].role: unknown role 'reviwer'.*'reviewer'"),
+        ("steps:\n" + step("a", "b") + step("b", "a"), "cycle: "),
+        ("steps:\n" + step("a", "missing"), r"steps\[0\].needs: there is no step 'missing'"),
+        ("steps:\n" + step("lint") + step("b", "lin"), "did you mean 'lint'"),
+        ("steps:\n" + step("a") + step("a"), r"steps\[1\].id: 'a' is used twice"),
+        ("steps:\n" + step("a", promt="x"), r"steps\[0\]: unknown key 'promt'.*'prompt'"),
+        ("step:\n" + step("a"), "unknown key 'step'.*'steps'"),
+        ("steps: []\n", "at least one step"),
+        ("- a\n- b\n", "a plan is a mapping with `steps`"),
+        ("", "a plan is a mapping with `steps`"),
+        ("steps:\n" + step("a", timeout=-1), r"steps\[0\].timeout: -1"),
+        ("max_parallel: 0\nsteps:\n" + step("a"), "max_parallel: 0 runs nothing"),
+        ("steps:\n" + step("a") + "  id: b\n", r"plan.yaml:\d+: no valid YAML"),
+        ("steps:\n  - {id: a, id: b, role: reviewer, prompt: x}\n", r"plan.yaml:\d+: no valid YAML.*duplicate"),
+        ("steps:\n  - {id: a, role: reviewer}\n", r"steps\[0\].*`prompt`"),
+    ],
+)
+def test_a_plan_that_cannot_run_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    with pytest.raises(PlanError, match=said) as caught:
+        load_plan(path)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_missing_plan_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"nowhere.yaml: cannot be read: No such file"):
+        load_plan(tmp_path / "nowhere.yaml")
+
+
+def test_no_is_text_and_every_field_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        "name: night\nmax_parallel: 2\nbudget: {children: 4, wall_seconds: 60}\nsteps:\n"
+        + step("no", scope="[src]", mutable="true", max_wait=5, complexity="COMPLEX")
+    )
+    plan = load_plan(path)
+    assert plan.name == "night"
+    assert plan.budget.children == 4
+    assert plan.steps[0] == Step(
+        id="no",
+        role="reviewer",
+        prompt="look",
+        scope=("src",),
+        mutable=True,
+        max_wait=5,
+        complexity="COMPLEX",
+    )
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return scripted.install(tmp_path, "one")
+
+
+@pytest.mark.anyio
+async def test_steps_run_after_their_needs_and_are_handed_their_evidence(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    plan = Plan(
+        steps=(
+            Step(id="last", role="reviewer", prompt="review", needs=("left", "right")),
+            Step(id="left", role="researcher", prompt="find left"),
+            Step(id="right", role="analyst", prompt="find right"),
+        )
+    )
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcomes = await run_plan(parent, plan)
+    assert [outcome.name for outcome in outcomes] == ["last", "left", "right"]
+    assert {outcome.status for outcome in outcomes} == {"done"}
+    assert script.requests[-1].role == "reviewer"
+    assert "find left" in script.requests[-1].prompt
+    assert "find right" in script.requests[-1].prompt
+
+
+@pytest.mark.anyio
+async def test_a_step_whose_need_failed_is_refused_and_the_others_run(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    script.acts.append(scripted.fail(Failure(category="invalid", reason="no", outcome="known_failed")))
+    plan = Plan(
+        steps=(
+            Step(id="first", role="reviewer", prompt="x"),
+            Step(id="second", role="reviewer", prompt="x", needs=("first",)),
+            Step(id="third", role="reviewer", prompt="x", needs=("second",)),
+        )
+    )
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcomes = await run_plan(parent, plan)
+    assert [outcome.status for outcome in outcomes] == ["failed", "refused", "refused"]
+    assert outcomes[1].refusal is not None
+    assert outcomes[1].refusal.reason == "step 'second' needs 'first', which ended as failed"
+    assert len(script.requests) == 1
+
+
+@pytest.mark.anyio
+async def test_a_plans_own_max_parallel_narrows_the_policys(tmp_path: Path, script: scripted.Script) -> None:
+    running = most = 0
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await anyio.sleep(0.01)
+        running -= 1
+        return await scripted.answer(request, progress)
+
+    script.acts.extend([act] * 4)
+    plan = Plan(
+        max_parallel=1,
+        steps=tuple(Step(id=str(number), role="reviewer", prompt="x") for number in range(4)),
+    )
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcomes = await run_plan(parent, plan)
+    assert {outcome.status for outcome in outcomes} == {"done"}
+    assert most == 1
