@@ -166,7 +166,8 @@ _OWN = _words(
     r"all eligible adapters are at capacity",
     r"capacity recovery probe already running",
     r"no eligible dispatch adapter",
-    r"reported (?:a limit|overload|a payment or plan stop|a login or permission problem)",
+    r"stated a failure of category",
+    *(re.escape(says.removeprefix("billing: ")) for _, _, _, says in _TABLE.values()),
 )
 _BILLING = _words(
     r"insufficient[ _](?:balance|quota|credits?|funds)",

@@ -38,9 +38,10 @@ def read_bytes(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise DescriptorError(f"{path}: cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DescriptorError(f"{path}: is not a plain file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DescriptorError(f"{path}: is not a plain file")
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise DescriptorError(f"{path}: is larger than {MAX_BYTES} bytes")
