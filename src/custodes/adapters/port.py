@@ -99,5 +99,3 @@ class Runtime(Protocol):
         ``request.timeout_s`` is enforced here and gives category ``timeout``, outcome ``unknown``.
         """
         ...
-
-
