@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import importlib
 import importlib.util
 import math
 import statistics
@@ -45,7 +46,7 @@ class Echo(Message[int]):
 
 class OneJob(Actor):
     @handles(Go)
-    async def go(self, message: Go) -> None:
+    async def go(self, _message: Go) -> None:
         self.context.stop()
 
 
@@ -56,7 +57,7 @@ class StartedJob(OneJob):
 
 class Sleeper(Actor):
     @handles(Go)
-    async def go(self, message: Go) -> None:
+    async def go(self, _message: Go) -> None:
         await anyio.sleep_forever()
 
 
@@ -336,10 +337,10 @@ async def asyncio_cancel(count: int) -> float:
 
 
 def pykka_dynamic(count: int) -> float:
-    import pykka
+    pykka: Any = importlib.import_module("pykka")
 
-    class Job(pykka.ThreadingActor):
-        def on_receive(self, message: Any) -> None:
+    class Job(pykka.ThreadingActor):  # type: ignore[misc]  # Any: it is not installed where this is checked
+        def on_receive(self, _message: Any) -> None:
             self.stop()
 
     begin = perf_counter()
@@ -354,9 +355,9 @@ def pykka_dynamic(count: int) -> float:
 
 
 def pykka_ask(count: int) -> float:
-    import pykka
+    pykka: Any = importlib.import_module("pykka")
 
-    class Echoes(pykka.ThreadingActor):
+    class Echoes(pykka.ThreadingActor):  # type: ignore[misc]  # Any: it is not installed where this is checked
         def on_receive(self, message: Any) -> int:
             number: int = message.number
             return number
@@ -377,7 +378,7 @@ Timed = Callable[[], float]
 
 class Case(NamedTuple):
     name: str
-    count: int
+    times: int
     target: float
     ours: Callable[[int], Awaitable[float]]
     floor: Callable[[int], Awaitable[float]]
@@ -398,7 +399,7 @@ CASES = (
 
 def contenders(case: Case) -> dict[str, Timed]:
     def on(backend: str, function: Callable[[int], Awaitable[float]]) -> Timed:
-        return partial(anyio.run, function, case.count, backend=backend)
+        return partial(anyio.run, function, case.times, backend=backend)
 
     timed = {
         "ours/asyncio": on("asyncio", case.ours),
@@ -409,12 +410,12 @@ def contenders(case: Case) -> dict[str, Timed]:
         "raw asyncio": on("asyncio", case.asyncio),
     }
     if case.pykka is not None and importlib.util.find_spec("pykka"):
-        timed["pykka"] = partial(case.pykka, case.count)
+        timed["pykka"] = partial(case.pykka, case.times)
     return timed
 
 
 def measure(case: Case, rounds: int) -> dict[str, float]:
-    """Median seconds for each contender. The order turns round by round, and the first round only warms up."""
+    """Median seconds for each contender. The order turns; the first round only warms up."""
     timed = contenders(case)
     names = list(timed)
     samples: dict[str, list[float]] = {name: [] for name in names}
@@ -429,23 +430,29 @@ def measure(case: Case, rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", help="one case's name")
     arguments = parser.parse_args()
 
-    print(f"Python {sys.version.split()[0]}, µs for each (median of {arguments.rounds}); ratio to the floor\n")
+    print(
+        f"Python {sys.version.split()[0]}, µs for each (median of {arguments.rounds}); ratio to the floor\n"
+    )
     print("| case | loop | ours | floor | ratio | target | raw trio | raw asyncio | Pykka |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for case in CASES:
         if arguments.only not in (None, case.name):
             continue
-        medians = {name: seconds / case.count * 1e6 for name, seconds in measure(case, arguments.rounds).items()}
+        medians = {
+            name: seconds / case.times * 1e6 for name, seconds in measure(case, arguments.rounds).items()
+        }
         for loop in ("asyncio", "trio"):
             ours, floor = medians[f"ours/{loop}"], medians[f"floor/{loop}"]
             pykka = medians.get("pykka", math.nan)
             print(
-                f"| {case.name} {case.count:,} | {loop} | {ours:.1f} | {floor:.1f} | {ours / floor:.2f} "
+                f"| {case.name} {case.times:,} | {loop} | {ours:.1f} | {floor:.1f} | {ours / floor:.2f} "
                 f"| ≤ {case.target} | {medians['raw trio']:.1f} | {medians['raw asyncio']:.1f} "
                 f"| {'-' if math.isnan(pykka) else f'{pykka:.1f}'} |",
                 flush=True,

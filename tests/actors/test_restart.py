@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import anyio
 import pytest
 from anyio import CancelScope, Event, wait_all_tasks_blocked
-from support.actors import AT_ONCE, Add, Crash, Finish, Hang, Journal, Worker
 
 from custodes.actors import ActorRef, ActorStopped, ChildSpec, Intensity, Supervisor, SupervisorFailed
+from support.actors import AT_ONCE, Add, Crash, Finish, Hang, Journal, Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -181,7 +182,7 @@ async def test_restarts_that_never_succeed_exceed_the_intensity(fail: Callable[[
         made.append(None)
         return Worker() if len(made) == 1 else fail()  # type: ignore[return-value]  # the fault under test
 
-    with pytest.raises(SupervisorFailed) as failed:
+    with pytest.raises(SupervisorFailed) as failed:  # noqa: PT012  # it is raised by the tree, not by a line
         async with Supervisor([ChildSpec(id="a", start=start)], intensity=AT_ONCE) as root:
             root.ref("a").tell(Crash(ValueError()))
             await Event().wait()
@@ -253,8 +254,6 @@ async def test_an_exception_beside_a_cancellation_is_not_lost() -> None:
                 finally:
                     raise KeyError
 
-            import anyio
-
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(fail_when_cancelled)
                 await Event().wait()
@@ -303,8 +302,6 @@ async def test_a_shield_without_a_bound_is_waited_for_and_named(caplog: pytest.L
         async def receive(self, message: object) -> None:
             with CancelScope(shield=True):
                 await released.wait()
-
-    import anyio
 
     async with Supervisor() as root, anyio.create_task_group() as tasks:
         ref = await root.start_child(ChildSpec(id="a", start=Shielding, restart="temporary", shutdown=0))

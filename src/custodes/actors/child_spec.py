@@ -13,7 +13,7 @@ Restart = Literal["permanent", "transient", "temporary"]
 RESTARTS: tuple[Restart, ...] = ("permanent", "transient", "temporary")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # a generic one with slots cannot be made as ChildSpec[Worker](...) before 3.12
 class ChildSpec(Generic[T_co]):
     """(Erlang/OTP, *Supervision Principles*, "Child Specification".)
 

@@ -204,22 +204,20 @@ class Supervisor(Nestable):
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
+    ) -> None:
         """Stop everything, in order, however often the host is cancelled meanwhile.
 
         :raises SupervisorFailed: it has failed; the body was cancelled for that.
         """
         self.request_stop("the host left" if exc is None else f"the host left: {type(exc).__name__}")
         host = cast("TaskGroup", self._host)
-        swallowed = False
         if exc is None or isinstance(exc, Exception):
             # The task group would wrap the body's error in a group, and has none of its own to add.
             await host.__aexit__(None, None, None)
         else:
-            swallowed = bool(await host.__aexit__(exc_type, exc, traceback))
+            await host.__aexit__(exc_type, exc, traceback)
         if self._executor.failure is not None:
             raise self._executor.failure
-        return swallowed
 
     async def _be_root(self, host: TaskGroup, settled: anyio.Event) -> None:
         executor = self._executor
