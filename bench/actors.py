@@ -182,7 +182,8 @@ async def floor_ask(count: int) -> float:
                 slot = Slot(Echo(number), anyio.Event())
                 send.send_nowait(slot)
                 await slot.done.wait()
-            return perf_counter() - begin
+            elapsed = perf_counter() - begin
+    return elapsed
 
 
 async def floor_cancel(count: int) -> float:

@@ -222,6 +222,17 @@ async def test_a_crash_covered_by_an_earlier_plan_is_not_answered_again() -> Non
         assert [root.ref(name).statistics().restarts for name in "ab"] == [1, 1]
 
 
+async def test_two_crashes_over_the_intensity_make_one_failure() -> None:
+    """Found by the simulation (seed 1681): the second one judged the failed supervisor once more."""
+    specs = [ChildSpec(id=name, start=Worker) for name in "abc"]
+    with pytest.raises(SupervisorFailed) as failed:  # noqa: PT012  # it is raised by the tree, not by a line
+        async with Supervisor(specs, intensity=Intensity(restarts=0)) as root:
+            for name in "abc":
+                root.ref(name).tell(Crash(ValueError(name)))
+            await Event().wait()
+    assert len(failed.value.exceptions) == 1
+
+
 async def test_a_crash_in_clean_up_after_a_stop_is_recorded_and_restarts_nothing() -> None:
     class Clumsy(Worker):
         async def on_stop(self, reason: str) -> None:

@@ -157,7 +157,7 @@ class Executor(Owner):
 
     async def _answer_crashes(self) -> None:
         while True:
-            while self._fallen:
+            while self._fallen and self.stop_reason is None:  # a failure is one, whoever else has fallen
                 await self._answer(self._fallen.popleft())
             self._fallen_come = anyio.Event()
             await self._fallen_come.wait()
