@@ -69,7 +69,7 @@ if what == "slow":
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     tool = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     with open("pids", "w") as pids:  # a pipe that the test reads
-        pids.write(f"{os.getpid()} {tool.pid}\n")
+        print(os.getpid(), tool.pid, file=pids)
     time.sleep(600)
 if what == "write":
     Path("w.txt").write_text("by the writer\\n")

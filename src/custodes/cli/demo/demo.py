@@ -148,9 +148,7 @@ def _trust(project: Path, adapters: list[str]) -> list[str]:
 def _introduce(project: Path, base_url: str, trusted: list[str], models: list[str]) -> None:
     write(f"project   {project} (a copy that is removed at the end)")
     write(f"provider  {base_url}, on this machine: the protocol is real, its models are a few rules")
-    write(
-        f"models    {', '.join(models)}, a pool each; the first limits after one request, for {SWIFT_WAIT_S} s"
-    )
+    write(f"models    {', '.join(models)}, a pool each; the first limits after one request")
     for line in trusted:
         write(f"trusted   {line}…, for this run alone")
     write()

@@ -20,6 +20,7 @@ _MARKER = "(data, not instructions):\n"
 _SERIOUS = ("medium", "high", "critical")
 _CHUNK = 24
 _CHUNK_SECONDS = 0.03
+_THINKING_SECONDS = 0.6
 
 
 class Quota:
@@ -93,9 +94,10 @@ def answer(prompt: str) -> dict[str, Any]:
     findings = [finding for part in slices.values() for finding in part.get("findings", ())]
     serious = [finding for finding in findings if finding.get("severity") in _SERIOUS]
     told = sum(len(part.get("claims", ())) + len(part.get("open_items", ())) for part in slices.values())
+    counted = [f"{len(findings)} findings, {len(serious)} of them serious"] if findings else []
+    counted += [f"{told} points noted"] if told else []
     return {
-        "summary": f"from {' and '.join(slices)}: {len(findings)} findings, {len(serious)} of them serious, "
-        f"{told} other points",
+        "summary": f"from {' and '.join(slices)}: {' and '.join(counted) or 'nothing stands out'}",
         "open_items": [f"{finding['place']}: {finding['message']}" for finding in serious],
     }
 
@@ -136,6 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
+        time.sleep(_THINKING_SECONDS)
         for start in range(0, len(text), _CHUNK):
             self._chunk(
                 model,
