@@ -278,10 +278,15 @@ async def test_the_hosts_own_exception_passes_as_it_is(tmp_path: Path, script: s
 
     script.acts.append(hang)
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
-        with pytest.raises(KeyError, match="mine"):
-            async with parent.fan_out() as fan:
+        fan = parent.fan_out()
+
+        async def leave_with_an_error() -> None:
+            async with fan:
                 fan.start(review())
                 raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine"):
+            await leave_with_an_error()
     assert [outcome.status for outcome in fan.outcomes] == ["cancelled"]
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import scripted
 
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.supervision.plan import Plan, PlanError, Step, load_plan, run_plan
+from support import scripted
 
 
 def step(step_id: str, *needs: str, **fields: object) -> str:
@@ -21,7 +21,10 @@ def step(step_id: str, *needs: str, **fields: object) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("steps:\n" + step("a").replace("reviewer", "reviwer"), r"steps\[0\].role: unknown role 'reviwer'.*'reviewer'"),
+        (
+            "steps:\n" + step("a").replace("reviewer", "reviwer"),
+            r"steps\[0\].role: unknown role 'reviwer'.*'reviewer'",
+        ),
         ("steps:\n" + step("a", "b") + step("b", "a"), "cycle: "),
         ("steps:\n" + step("a", "missing"), r"steps\[0\].needs: there is no step 'missing'"),
         ("steps:\n" + step("lint") + step("b", "lin"), "did you mean 'lint'"),
@@ -34,7 +37,10 @@ def step(step_id: str, *needs: str, **fields: object) -> str:
         ("steps:\n" + step("a", timeout=-1), r"steps\[0\].timeout: -1"),
         ("max_parallel: 0\nsteps:\n" + step("a"), "max_parallel: 0 runs nothing"),
         ("steps:\n" + step("a") + "  id: b\n", r"plan.yaml:\d+: no valid YAML"),
-        ("steps:\n  - {id: a, id: b, role: reviewer, prompt: x}\n", r"plan.yaml:\d+: no valid YAML.*duplicate"),
+        (
+            "steps:\n  - {id: a, id: b, role: reviewer, prompt: x}\n",
+            r"plan.yaml:\d+: no valid YAML.*duplicate",
+        ),
         ("steps:\n  - {id: a, role: reviewer}\n", r"steps\[0\].*`prompt`"),
     ],
 )
