@@ -57,6 +57,8 @@ class DispatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """JSON Schema of the wanted evidence, for runtimes that can enforce one."""
     environment: dict[str, str] = {}
     """Variables this attempt must carry (``CUSTODES_RUN``, ``TRACEPARENT``, …), over the adapter's own."""
+    resume: str | None = None
+    """The native id of an earlier thread to go on with. `invalid` without the capability ``resume``."""
 
 
 class DispatchResult(msgspec.Struct, frozen=True, kw_only=True):
