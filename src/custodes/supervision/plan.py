@@ -13,6 +13,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from custodes.policy.policy import Complexity
 from custodes.policy.roles import ROLES, Role
+from custodes.supervision.child import Child
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.fan_out import FanOut
 from custodes.supervision.work import Budget, Outcome, Refusal, Work
@@ -105,28 +106,33 @@ async def run_plan(parent: Conversation, plan: Plan, *, wait: float | None = Non
     state none, in seconds. Cancelled, every child is ended first.
     """
     outcomes: dict[str, Outcome] = {}
-    ended = {step.id: anyio.Event() for step in plan.steps}
-
-    async def run(fan: FanOut, step: Step) -> None:
-        for need in step.needs:
-            await ended[need].wait()
-        failed = [need for need in step.needs if outcomes[need].status not in ("done", "skipped")]
-        work = _work(step, [outcomes[need] for need in step.needs], wait)
-        if failed:
-            reason = f"step {step.id!r} needs {failed[0]!r}, which ended as {outcomes[failed[0]].status}"
-            child = fan.refuse(work, Refusal(category="need", reason=reason))
-        else:
-            child = fan.start(work)
-        outcomes[step.id] = await child.outcome()
-        ended[step.id].set()
+    waiting = list(plan.steps)
 
     async with (
         parent.fan_out(name=plan.name, budget=plan.budget, max_parallel=plan.max_parallel) as fan,
-        anyio.create_task_group() as steps,
+        anyio.create_task_group() as watching,
     ):
-        for step in plan.steps:
-            steps.start_soon(run, fan, step)
+
+        def start_ready() -> None:
+            for step in [step for step in waiting if all(need in outcomes for need in step.needs)]:
+                waiting.remove(step)
+                watching.start_soon(watch, step, _start(fan, step, outcomes, wait))
+
+        async def watch(step: Step, child: Child) -> None:
+            outcomes[step.id] = await child.outcome()
+            start_ready()
+
+        start_ready()
     return tuple(outcomes[step.id] for step in plan.steps)
+
+
+def _start(fan: FanOut, step: Step, outcomes: dict[str, Outcome], wait: float | None) -> Child:
+    work = _work(step, [outcomes[need] for need in step.needs], wait)
+    for need in step.needs:
+        if outcomes[need].status not in ("done", "skipped"):
+            reason = f"step {step.id!r} needs {need!r}, which ended as {outcomes[need].status}"
+            return fan.refuse(work, Refusal(category="need", reason=reason))
+    return fan.start(work)
 
 
 def _work(step: Step, needs: list[Outcome], wait: float | None) -> Work:
