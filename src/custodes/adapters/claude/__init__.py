@@ -1,0 +1,1 @@
+"""Claude Code as a runtime. See README.md."""

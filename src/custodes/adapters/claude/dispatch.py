@@ -1,0 +1,109 @@
+"""One run of Claude Code without a person: the prompt on standard input, its events on standard output."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+
+from custodes.adapters import failures, native
+from custodes.adapters.claude.arguments import arguments, environment
+from custodes.adapters.claude.stream import Stream, Trouble
+from custodes.adapters.descriptor import Descriptor
+from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.adapters.process import ProcessResult
+
+_UNREACHED = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH")
+_TOO_OLD = re.compile(r"unknown (?:option|argument|command)", re.IGNORECASE)
+
+
+class ClaudeRuntime:
+    def __init__(self, descriptor: Descriptor) -> None:
+        self._descriptor = descriptor
+
+    async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        who = self._descriptor.id
+        model = request.model or self._descriptor.default_model or "sonnet"
+        if wrong := self._refusal(request, model):
+            return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
+        stream = Stream(progress)
+        binary = self._descriptor.cli.binary if self._descriptor.cli else "claude"
+        ended = await native.run(
+            who,
+            arguments(binary, request, model),
+            request=request,
+            environment=environment(request, os.environ),
+            stdin=request.prompt.encode(),
+            listener=native.Listener(stream.output_line, stream.error_line),
+            progress=progress,
+        )
+        if isinstance(ended, Failure):
+            return DispatchResult(failure=ended)
+        failure = verdict(ended, stream, who, timeout_s=request.timeout_s, now=datetime.now().astimezone())
+        if failure is not None:
+            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
+        result = stream.result if failure is None else None
+        return DispatchResult(
+            text=native.text(result.get("result")).strip() if result else "",
+            structured=result.get("structured_output") if result and request.schema is not None else None,
+            failure=failure,
+            usage=stream.usage,
+            native_thread_id=stream.session or None,
+            served_model=stream.model or None,
+        )
+
+    def _refusal(self, request: DispatchRequest, model: str) -> str:
+        if request.effort and request.effort not in self._descriptor.efforts:
+            # The runtime itself would warn, and go on with its default.
+            return f"'{request.effort}' is not one of its efforts: {', '.join(self._descriptor.efforts)}"
+        return native.not_forwarded(model) or (native.not_forwarded(request.resume) if request.resume else "")
+
+
+def verdict(
+    ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float, now: datetime
+) -> Failure | None:
+    """None where its result says that it is done: ``is_error`` false and an answer."""
+    if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
+        return unfinished
+    if stream.result is None:
+        if ended.stopped and stream.retrying is not None:
+            return told(stream.retrying, stream, who, now)
+        return _without_result(ended, stream, who)
+    if (trouble := stream.trouble()) is not None:
+        return told(trouble, stream, who, now)
+    text, structured = stream.result.get("result"), stream.result.get("structured_output")
+    if stream.result.get("subtype") != "success" or not (text or structured is not None):
+        return failures.failure("other", who, detail="ended well but gave no answer")
+    if len(native.text(text)) > native.MAX_ANSWER:
+        return failures.failure("other", who, detail="its answer is longer than the bound")
+    return None
+
+
+def told(trouble: Trouble, stream: Stream, who: str, now: datetime) -> Failure:
+    """What a failed request comes to. Without a status, hang, refused and cut differ by words alone."""
+    if trouble.status is None and "connection_failed" in trouble.codes:
+        return failures.failure("refused" if _UNREACHED.search(trouble.message) else "cut", who)
+    stated = {"retry_delay_ms": stream.delay_ms, "resets_at": stream.resets_at}
+    said = failures.Said(
+        status=trouble.status,
+        codes=trouble.codes,
+        # The clock time in its words is the same moment as the field's, to the minute; the field is exact.
+        message="" if stream.resets_at and trouble.status else trouble.message,
+        body={name: value for name, value in stated.items() if value is not None},
+    )
+    return failures.classify(said, who=who, now=now)
+
+
+def _without_result(ended: ProcessResult, stream: Stream, who: str) -> Failure:
+    code = f"exit status {ended.exit_code}"
+    if stream.session:
+        return failures.failure("cut", who, detail=code)
+    if _TOO_OLD.search(stream.words):
+        return failures.failure("missing", who, detail="it does not know an option; is it too old?")
+    said = failures.Said(message=stream.words)
+    kind = failures.kind_of(said, datetime.now().astimezone()) if stream.words.strip() else "other"
+    return failures.failure(kind, who, detail=code)
+
+
+def runtime(descriptor: Descriptor) -> ClaudeRuntime:
+    return ClaudeRuntime(descriptor)
