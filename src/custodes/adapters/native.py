@@ -5,8 +5,8 @@ A listener reads the program's lines while they come; what they mean is each ada
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -25,11 +25,11 @@ MAX_ANSWER = 1 << 20
 """Characters of one answer. Evidence is a slice of what was found, not a log of how."""
 
 
-class Listener(Protocol):
-    """Reads a program's lines. True ends the program now."""
+class Listener(msgspec.Struct, frozen=True):
+    """What reads a program's lines of standard output and of standard error. True ends the program now."""
 
-    def output(self, line: bytes) -> bool: ...
-    def error(self, line: bytes) -> bool: ...
+    output: Callable[[bytes], bool]
+    error: Callable[[bytes], bool]
 
 
 async def run(

@@ -1,0 +1,1 @@
+"""Google's Gemini CLI as a runtime. See README.md."""

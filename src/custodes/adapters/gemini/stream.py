@@ -1,0 +1,104 @@
+"""The program's events on standard output, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from custodes.adapters import native
+from custodes.adapters.gemini.complaint import Complaint
+from custodes.adapters.port import Progress, ProgressSink, Usage
+
+_HARMLESS = frozenset({"update_topic"})
+"""Tools that only name what the model is about to do."""
+
+
+class Stream:
+    """What was seen. ``ended`` is the result event's status: None until the program said one."""
+
+    def __init__(self, progress: ProgressSink) -> None:
+        self._progress = progress
+        self._parts: list[str] = []
+        self.chars = 0
+        self.session: str | None = None
+        self.model: str | None = None
+        self.ended: str | None = None
+        self.error = ""
+        self.tools = False
+        self.output_seen = False
+        self.usage: Usage | None = None
+        self.served: Mapping[str, Any] = {}
+        self.complaint = Complaint()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts).strip()
+
+    @property
+    def too_long(self) -> bool:
+        return self.chars > native.MAX_ANSWER
+
+    def error_line(self, line: bytes) -> bool:
+        before = self.complaint.retries
+        stop = self.complaint.take(line.decode("utf-8", "replace"))
+        if self.complaint.retries > before:
+            self._progress(Progress(kind="retrying"))
+        return stop
+
+    def output_line(self, line: bytes) -> bool:
+        event = native.mapping(native.decode(line))
+        match event.get("type"):
+            case "init":
+                self.session = native.text(event.get("session_id")) or None
+                self.model = native.text(event.get("model")) or None
+            case "message" if event.get("role") == "assistant":
+                self._said(native.text(event.get("content")))
+            case "tool_use":
+                self._tool(native.text(event.get("tool_name")))
+            case "tool_result":
+                # What follows a tool is the answer; what came before it was said on the way.
+                self._parts.clear()
+            case "error" if event.get("severity") == "error":
+                self.error = native.text(event.get("message"))[:8_000]
+            case "result":
+                self._result(event)
+        return self.too_long
+
+    def _said(self, said: str) -> None:
+        if not said:
+            return
+        self.output_seen = True
+        self.chars += len(said)
+        if not self.too_long:
+            self._parts.append(said)
+        self._progress(Progress(kind="output", chars=len(said)))
+
+    def _tool(self, name: str) -> None:
+        self.output_seen = True
+        self.tools = self.tools or name not in _HARMLESS
+        self._progress(Progress(kind="tool", tool=name[:100] or None))
+
+    def _result(self, event: Mapping[str, Any]) -> None:
+        self.ended = native.text(event.get("status"))
+        error = native.mapping(event.get("error"))
+        self.error = native.text(error.get("message"))[:8_000] or self.error
+        stats = native.mapping(event.get("stats"))
+        self.served = native.mapping(stats.get("models"))
+        if stats.get("total_tokens"):
+            self.usage = Usage(
+                input_tokens=native.count(stats.get("input_tokens")),
+                output_tokens=native.count(stats.get("output_tokens")),
+                cached_input_tokens=native.count(stats.get("cached")),
+            )
+            self._progress(Progress(kind="usage", usage=self.usage))
+
+    def served_model(self, asked: str) -> str | None:
+        """The model that answered: the one asked for if it did, else the one that wrote most. It may call a
+        small one beside it, and falls back to another by itself where it may."""
+        wrote = {
+            name: native.count(native.mapping(stats).get("output_tokens")) or 0
+            for name, stats in self.served.items()
+        }
+        if not wrote or wrote.get(asked):
+            return asked if wrote else None
+        return max(wrote, key=lambda name: wrote[name])
