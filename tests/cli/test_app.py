@@ -45,6 +45,21 @@ def test_with_json_the_error_is_the_one_document(cos: Cos) -> None:
     assert answer.err == ""
 
 
+def test_a_fault_of_ours_is_a_document_too_and_its_place_is_on_stderr(
+    cos: Cos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty(project: Path) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("custodes.cli.overview.overview_of", faulty)
+    answer = cos("supervision", "show", "--format", "json")
+    assert answer.code == 1
+    assert answer.document == {"error": {"kind": "internal", "message": "RuntimeError: a fault"}}
+    assert "in faulty" in answer.err
+    with pytest.raises(RuntimeError, match="a fault"):
+        cos("supervision", "show")
+
+
 @pytest.mark.parametrize(
     "words",
     [

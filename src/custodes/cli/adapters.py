@@ -80,7 +80,7 @@ def trust(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Trust a project's own adapter (.coding-os/adapters/ID) as it stands now. Read it first.
+    """Trust a project's own adapter (.coding-os/adapters/ID). Read it first.
 
     It may name any program or address. A change of any of its files ends the trust.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
@@ -24,11 +25,20 @@ INTERRUPTED = 130
 
 _HELP = """Bounded child work on the coding agents you already have, under supervision.
 
-Start with `cos demo` (no account, no network), then `cos init` in a project of yours,
-`cos supervision enable`, and `cos run PLAN.yaml`.
+Start with `cos demo` (no account, no network). Then, in a project of yours:
+`cos init`, `cos supervision enable`, `cos run PLAN.yaml`.
 
-Exit codes: 0 done, 1 failed or refused, 2 not understood, 130 after Ctrl-C, 143 after TERM.
+Exit codes: 0 done, 1 failed or refused, 2 not understood, 130 after Ctrl-C.
 """
+
+_COMMANDS = (
+    ("demo.demo:demo", "demo", "Watch a supervised fan-out: no account, no key, no network."),
+    ("init:init", "init", "Make a project ready, from the runtimes found here."),
+    ("supervision:app", "supervision", "Show and change the policy: which runtime does what, and when."),
+    ("run:run", "run", "Run a plan: its steps as children, as parallel as their needs allow."),
+    ("dispatch:dispatch", "dispatch", "Give one piece of work to a child and show its evidence."),
+    ("adapters:app", "adapters", "List the adapters there are, and trust a project's own."),
+)
 
 
 def make_app() -> App:
@@ -41,13 +51,8 @@ def make_app() -> App:
         backend="trio",
         suppress_keyboard_interrupt=False,
     )
-    commands = "custodes.cli"
-    app.command(f"{commands}.demo.demo:demo", name="demo")
-    app.command(f"{commands}.init:init", name="init")
-    app.command(f"{commands}.supervision:app", name="supervision")
-    app.command(f"{commands}.run:run", name="run")
-    app.command(f"{commands}.dispatch:dispatch", name="dispatch")
-    app.command(f"{commands}.adapters:app", name="adapters")
+    for place, name, sentence in _COMMANDS:
+        app.command(f"custodes.cli.{place}", name=name, help=sentence)
     return app
 
 
@@ -61,10 +66,15 @@ def call(tokens: Sequence[str]) -> int:
     except CycloptsError as error:
         report_error(usage_error(_one_line(error)), form)
         return USAGE
+    except BrokenPipeError:
+        raise
     except Exception as error:
         known = _known(error)
-        if known is None:
+        if known is None and form == "text":
             raise
+        if known is None:  # a fault of ours: the document says so, and stderr where
+            traceback.print_exc()
+            known = CliError(f"{type(error).__name__}: {error}", kind="internal")
         report_error(known, form)
         return known.code
     return result if isinstance(result, int) else DONE

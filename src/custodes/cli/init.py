@@ -47,9 +47,10 @@ def init(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Make a project ready: write .coding-os.yaml from the runtimes found here, keep our files out of git.
+    """Make a project ready: write .coding-os.yaml from the runtimes found here.
 
-    Nothing is started and nothing overwritten; a second time changes nothing.
+    Our own files are kept out of git. Nothing is started and nothing overwritten;
+    a second time changes nothing.
     """
     result = initialise(project_at(project_dir))
     if format == "json":

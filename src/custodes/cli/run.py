@@ -21,8 +21,9 @@ async def run(
 ) -> int:
     """Run a plan under supervision.
 
-    A plan is a YAML file with `steps`, each with an id, a role and a prompt, and where wanted: scope,
-    mutable, needs, adapter, model, effort, complexity, timeout and max_wait (seconds).
+    A plan is a YAML file with `steps`, each with an id, a role and a prompt,
+    and where wanted: scope, mutable, needs, adapter, model, effort, complexity,
+    timeout and max_wait (seconds).
 
     Example: cos run review.yaml --wait 60
     """

@@ -128,9 +128,9 @@ def set_(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Change the policy. What is not named stays; everything is checked before anything is written.
+    """Change the policy. What is not named stays; all is checked before any is written.
 
-    Example: cos supervision set --role reviewer --role-model claude-haiku-4-5 --role-effort low
+    Example: cos supervision set --role reviewer --role-effort low
     """
     project = project_at(project_dir)
     role_fields = (role_adapter, role_model, role_effort)

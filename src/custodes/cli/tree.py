@@ -74,8 +74,7 @@ class View:
         live = Live(
             console=Console(file=self._stream),
             auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
+            redirect_stdout=False,  # stderr is: what is logged meanwhile stands above the tree
         )
         with contextlib.suppress(OSError):
             live.start()
@@ -117,9 +116,9 @@ class View:
         now = time.time()
         root = RichTree(Text(f"{self.title}  {now - self._started:.1f} s", style="bold"))
         for row in self.tree.rows.values():
-            branch = root.add(Text.assemble(*_row(row, now)))
+            branch = root.add(Text.assemble(*_row(row, now), no_wrap=True, overflow="ellipsis"))
             for words, style in _attempts(row):
-                branch.add(Text(words, style=style))
+                branch.add(Text(words, style=style, no_wrap=True, overflow="ellipsis"))
         if self.tree.pools:
             pools = root.add(Text("pools", style="bold"))
             for name, pool in self.tree.pools.items():

@@ -24,9 +24,10 @@ async def demo(
     *,
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Watch a supervised fan-out on a small project: no account, no key, no network, about ten seconds.
+    """Watch a supervised fan-out on a small project: no account, no key, no network.
 
-    Programs and models work side by side, a pool meets its limit, another covers, and a probe heals it.
+    Programs and models work side by side, a pool meets its limit, another covers,
+    and a probe heals it. It takes about ten seconds and leaves nothing behind.
     """
     git = shutil.which("git")
     if git is None:
