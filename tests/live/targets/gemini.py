@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from live.harness import Expected, Target
+from live.harness import Target
 from support.loopback.provider import Provider
 
 
@@ -26,6 +26,4 @@ TARGET = Target(
     binary="gemini",
     model="gemini-2.5-flash",
     aim=aim,
-    # The provider states 7 s in a field and 7.5 s in words, as the real one does.
-    differs={"limit": Expected("capacity", retryable=True, wait=(8, 8))},
 )
