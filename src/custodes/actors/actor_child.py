@@ -114,7 +114,8 @@ class ActorChild(Child):
 
     def halt(self, reason: str, now: float) -> None:  # noqa: ARG002  # on_stop is told it later
         self._cleanup_by = now + self.spec.shutdown
-        self.task.cancel()
+        if not (self.dynamic and self.owner.sweeping):
+            self.task.cancel()
 
     def leave(self) -> None:
         """End normally after the message in hand."""
@@ -134,7 +135,8 @@ class ActorChild(Child):
     def fail_waiting(self, *, for_good: bool) -> None:
         if for_good:
             self.mailbox.refuse(self.stop_reason or ("normal" if self.crash is None else "crashed"))
-        self.mailbox.fail_waiting(lambda: self.loss(self.crash, in_hand=False))
+        if self.mailbox:
+            self.mailbox.fail_waiting(lambda: self.loss(self.crash, in_hand=False))
 
     def statistics(self) -> ActorStatistics:
         return ActorStatistics(

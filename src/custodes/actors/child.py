@@ -33,6 +33,8 @@ class Owner(ABC):
     """What a child needs of its supervisor."""
 
     supervisor: Supervisor
+    sweeping: bool
+    """It cancels all its dynamic actors with one stroke: a cancel for each takes twice as long."""
 
     @abstractmethod
     def child_over(self, child: Child) -> None:

@@ -8,7 +8,7 @@ Three laws, after OTP's:
 - *A crash reaches a sibling only by the strategy*, and a strategy is a pure function (:mod:`.strategies`).
   Its plans are carried out by one task, one plan at a time, so that two crashes never mix theirs. A start
   that hangs therefore holds up the restarts of siblings (as in OTP), never a stop.
-- *Nothing outlives it.* Each incarnation is a task of one task group. A child enters the table and the
+- *Nothing outlives it.* Each incarnation is a task of its task groups. A child enters the table and a
   task group without a checkpoint between, so that a stop either sees it or has forbidden it.
 """
 
@@ -83,7 +83,9 @@ class Executor(Owner):
         self.history: tuple[Crash, ...] = ()
         self.crashes = 0
         self.started = 0
+        self.sweeping = False
         self._group: TaskGroup | None = None
+        self._dynamic: TaskGroup | None = None  # of dynamic actors: one stroke cancels any number of them
         self._work: anyio.CancelScope | None = None  # starting and answering crashes, until cancelled to stop
         self._fallen: deque[_Fallen] = deque()
         self._fallen_come: anyio.Event | None = None
@@ -118,20 +120,22 @@ class Executor(Owner):
         """
         try:
             async with anyio.create_task_group() as self._group:
-                try:
-                    with anyio.CancelScope() as self._work:
-                        await self._start_specs()
-                        if self.stop_reason is None:
-                            self.state = "running"
-                            started()
-                            await self._answer_crashes()
-                except StartFailed as failure:
-                    self.failure = failure
-                    self.request_stop("a child could not start")
-                except anyio.get_cancelled_exc_class():
-                    # Not by our own scope: the host's loop cancelled this very task, or the group collapses.
-                    self.request_stop("cancelled from outside the tree")
-                await self._stop_all()
+                async with anyio.create_task_group() as self._dynamic:
+                    try:
+                        with anyio.CancelScope() as self._work:
+                            await self._start_specs()
+                            if self.stop_reason is None:
+                                self.state = "running"
+                                started()
+                                await self._answer_crashes()
+                    except StartFailed as failure:
+                        self.failure = failure
+                        self.request_stop("a child could not start")
+                    except anyio.get_cancelled_exc_class():
+                        # Not our own scope's: the host's loop cancelled this very task, or a group collapses.
+                        self.request_stop("cancelled from outside the tree")
+                    await self._stop_dynamic(self._dynamic)
+                await self._stop_static()
         finally:
             self.state = "ended"
             for child in tuple(self.children.values()):  # left over only where the group collapsed
@@ -198,18 +202,20 @@ class Executor(Owner):
                 self._fallen.appendleft(_Fallen(sibling, sibling.incarnation, failure))
                 return
 
-    async def _stop_all(self) -> None:
-        reason = self.stop_reason or "stopped"
-        last_first = tuple(reversed(self.children.values()))
-        dynamic = [child for child in last_first if child.dynamic]
+    async def _stop_dynamic(self, group: TaskGroup) -> None:
+        dynamic = [child for child in self.children.values() if child.dynamic]
         now = anyio.current_time()
+        self.sweeping = True
         for child in dynamic:
-            child.request_stop(reason, now)
-        await until_ended(dynamic)
-        for child in last_first:
-            if not child.dynamic:
-                child.request_stop(reason, anyio.current_time())
-                await until_ended([child])
+            child.request_stop(self.stop_reason or "stopped", now)
+        group.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):  # this task stands in the group that it cancels
+            await until_ended(dynamic)
+
+    async def _stop_static(self) -> None:
+        for child in tuple(reversed(self.children.values())):
+            child.request_stop(self.stop_reason or "stopped", anyio.current_time())
+            await until_ended([child])
 
     # -- Its table
 
@@ -218,7 +224,7 @@ class Executor(Owner):
 
         :raises InvalidSpec, ChildLimit, ActorStopped, StartFailed: as :meth:`.Supervisor.start_child`.
         """
-        if self.stop_reason is not None or self._group is None:
+        if self.stop_reason is not None or self._dynamic is None:
             raise ActorStopped(self.path, self.stop_reason or "it has not started yet")
         path = f"{self.path}/{spec.id}"
         if dynamic:
@@ -247,15 +253,15 @@ class Executor(Owner):
             raise StartFailed(path, "its start callable raised", error) from error
 
     def _spawn(self, child: Child, occupant: object) -> None:
-        if self._group is None:
-            raise RuntimeError(f"{self.path} has no task group")
+        if self._group is None or self._dynamic is None:
+            raise RuntimeError(f"{self.path} has no task groups")
         try:
             child.prepare(occupant)
         except InvalidSpec as error:
             raise StartFailed(
                 child.path, "its start callable returned what cannot be started", error
             ) from error
-        child.spawn(self._group)
+        child.spawn(self._dynamic if child.dynamic and isinstance(child, ActorChild) else self._group)
 
     def forget(self, child: Child, end: ChildEnd) -> None:
         del self.children[child.id]
@@ -269,7 +275,10 @@ class Executor(Owner):
 
     @property
     def collapsing(self) -> bool:
-        return self._group is not None and self._group.cancel_scope.cancel_called
+        if self._group is None or self._dynamic is None:
+            return False
+        collapsed = self._dynamic.cancel_scope.cancel_called and not self.sweeping
+        return self._group.cancel_scope.cancel_called or collapsed
 
     def child_idle_stopped(self, child: Child) -> None:
         self._finish(child, "stopped")
