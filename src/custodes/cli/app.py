@@ -38,6 +38,8 @@ _COMMANDS = (
     ("run:run", "run", "Run a plan: its steps as children, as parallel as their needs allow."),
     ("dispatch:dispatch", "dispatch", "Give one piece of work to a child and show its evidence."),
     ("adapters:app", "adapters", "List the adapters there are, and trust a project's own."),
+    ("health:app", "health", "Show how each model pool stands, and clear one."),
+    ("doctor:doctor", "doctor", "Check settings, adapters and database, and change nothing."),
 )
 
 

@@ -10,7 +10,7 @@ The scope is taken before the slot: a writer that waits for its turn keeps no sl
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +23,11 @@ from custodes.policy.catalog import Catalog
 from custodes.policy.routing import Route
 from custodes.policy.settings import SettingsError
 from custodes.policy.trigger import applies
-from custodes.supervision.admission import Admission, Admit, Candidate, Refused, Withdraw
+from custodes.supervision.admission import Admission, Admit, Candidate, Refused
 from custodes.supervision.attempt import CANCEL_GRACE_S, PROOF_BOUND_S, AttemptRun
 from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
+from custodes.supervision.health import admit
 from custodes.supervision.job import Job, Services
 from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
 from custodes.supervision.records import AttemptStart
@@ -167,7 +168,7 @@ class Dispatch:
         live, unavailable = _live(candidates, Catalog.of(registry))
         passed_over = (*job.passed_over, *unavailable)
         if not live:
-            return self._refusal("unavailable", unavailable[0], passed_over[:-1])
+            return self._refusal("unavailable", unavailable[0], (*job.passed_over, *unavailable[1:]))
         ask = Admit(
             candidates=tuple(_candidate(route, registry) for route in live),
             attempt=AttemptStart(
@@ -182,13 +183,9 @@ class Dispatch:
             lease_s=max(route.timeout_s for route in live) + CANCEL_GRACE_S + PROOF_BOUND_S,
         )
         try:
-            answer = await services.health.ask(ask)
+            answer = await admit(services.health, ask)
         except ActorError as error:
             return self._refusal("unavailable", f"the health of its pool cannot be asked: {error}")
-        except anyio.get_cancelled_exc_class():
-            with suppress(ActorError):  # it may have been granted all the same
-                services.health.tell(Withdraw(ask.id))
-            raise
         if isinstance(answer, Refused):
             return capacity_refusal(answer, job.candidates[0], passed_over)
         return live[answer.candidate], answer

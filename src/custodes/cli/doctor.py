@@ -1,0 +1,73 @@
+"""``cos doctor``: what is wrong with a project's set-up, each finding with what would mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+
+from custodes.cli.options import FormatOption, ProjectDir, project_at
+from custodes.cli.output import DONE, FAILED, paint, plain, write, write_json
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """``about`` is what was looked at: ``settings``, ``adapters`` or ``store``."""
+
+    about: str
+    problem: str
+
+
+async def doctor(
+    *,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Check a project's settings, its adapters and its database. Changes nothing and runs nothing.
+
+    Exit code 1 where something is wrong.
+    """
+    project = project_at(project_dir)
+    findings = [*_settings(project), *_adapters(project), *await anyio.to_thread.run_sync(_store, project)]
+    if format == "json":
+        write_json({"findings": findings})
+    else:
+        for finding in findings:
+            write(f"{paint(finding.about + ':', 'red')} {plain(finding.problem, 400)}")
+        if not findings:
+            write("settings, adapters and store: nothing is wrong")
+    return FAILED if findings else DONE
+
+
+def _settings(project: Path) -> list[Finding]:
+    from custodes.adapters.registry import Registry
+    from custodes.policy.catalog import Catalog
+    from custodes.policy.settings import Settings, SettingsError
+
+    settings = Settings(project)
+    try:
+        settings.read()
+        stale = settings.stale(Catalog.of(Registry.discover(project), readiness=False))
+    except SettingsError as error:
+        return [Finding(about="settings", problem=str(error))]
+    return [Finding(about="settings", problem=str(problem)) for problem in stale]
+
+
+def _adapters(project: Path) -> list[Finding]:
+    from custodes.adapters.registry import Registry
+
+    registry = Registry.discover(project)
+    problems = [*registry.errors.values(), *registry.warnings]
+    for agent in registry.eligible():
+        readiness = registry.readiness(agent)
+        if not readiness.ready:
+            problems.append(f"{agent} is not ready: {readiness.reason}")
+    return [Finding(about="adapters", problem=problem) for problem in problems]
+
+
+def _store(project: Path) -> list[Finding]:
+    from custodes.store import integrity
+    from custodes.supervision.schema import MIGRATIONS
+    from custodes.supervision.tree import DATABASE
+
+    return [Finding(about="store", problem=problem) for problem in integrity(project / DATABASE, MIGRATIONS)]
