@@ -57,6 +57,7 @@ __all__ = [
     "Withdraw",
     "admit",
     "fold_and_commit",
+    "settle",
     "summarize",
 ]
 
@@ -149,6 +150,19 @@ async def admit(health: ActorRef, ask: Admit) -> Admission | Refused:
     except BaseException:
         with suppress(ActorError):  # stopped: its owner's rows are closed with it, by recovery
             health.tell(Withdraw(ask.id))
+        raise
+
+
+async def settle(health: ActorRef, message: Settle) -> bool:
+    """Tell the end of an attempt, also from a task that is being cancelled.
+
+    :returns: whether it is on the disk; if not, it will be before anything else is written.
+    :raises ActorError: the actor has ended; its owner's rows are closed with it, by recovery.
+    """
+    try:
+        return await health.ask(message)
+    except BaseException:
+        health.tell(message)  # the ask was withdrawn, or was heard: only the first of the two counts
         raise
 
 
