@@ -37,6 +37,8 @@ DEADLINE_S = 90.0
 """Seconds a case may take that is not about time."""
 HANG_S = 8.0
 """The supervisor's deadline where the provider keeps silent, in seconds."""
+TOLD_S = 5.0
+"""How long after the start of a tool its event may come, in seconds."""
 TOOL = "setsid sleep 300 & sleep 300"
 """What runs when a tool's run is cancelled: one process in a session of its own, one without."""
 
@@ -174,6 +176,9 @@ class Drive:
         self.recording.keep({str(self.home): "/home/agent", str(self.work): "/work", provider.url: _URL})
         return result
 
+    def kinds(self) -> list[str]:
+        return [each.kind for each in self.progress]
+
     def tool_runs(self) -> bool:
         """Whether the tool's own processes are there."""
         return sum(process.name() == "sleep" for process in marked(self.mark)) >= 2
@@ -206,11 +211,15 @@ async def cancel_during_tool(target: Target, folder: Path) -> Driven:
         begun = time.monotonic()
         async with anyio.create_task_group() as group:
             group.start_soon(run)
+            # A stranger's program starts its tool when it will, and nobody tells us; its own word of it
+            # may come a moment later, if it has one.
             with anyio.move_on_after(DEADLINE_S):
                 while result is None and not making.tool_runs():  # noqa: ASYNC110
-                    # A stranger's program starts its tool when it will, and nobody tells us.
                     await anyio.sleep(0.05)
             running = making.tool_runs()
+            with anyio.move_on_after(TOLD_S):
+                while result is None and "tool" not in making.kinds():  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
             begun = time.monotonic()
             group.cancel_scope.cancel()
         seconds = time.monotonic() - begun

@@ -9,13 +9,14 @@ import msgspec
 
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
+from custodes.adapters.schemas import rooted
 
 READ_TOOLS = "Read,Grep,Glob,WebFetch,WebSearch"
 """All the tools of read-only work. None of them writes a file or starts a program, so nothing in a user's or
 a project's own settings can widen it. (With a shell, the runtime would fold searching into it.)"""
 INTERNAL_RETRIES = 2
-"""Of a failed request. A limit is not waited for at all (`stream`); but the runtime tells the stated wait only
-where it means to retry, so this is never 0."""
+"""Of a failed request. A limit is not waited for at all (`stream`); but the runtime tells the stated wait
+only where it means to retry, so this is never 0."""
 
 _KEPT = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"),
@@ -44,7 +45,7 @@ def arguments(binary: str, request: DispatchRequest, model: str) -> list[str]:
     if request.effort:
         words += ["--effort", request.effort]
     if request.schema is not None:
-        words += ["--json-schema", msgspec.json.encode(request.schema).decode()]
+        words += ["--json-schema", msgspec.json.encode(rooted(request.schema)).decode()]
     if request.resume:
         words += ["--resume", request.resume]
     if request.mutable:

@@ -1,0 +1,1 @@
+"""Codex as a runtime. See README.md."""

@@ -1,0 +1,114 @@
+"""One run of Codex without a person: the prompt on standard input, its events on standard output."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from custodes.adapters import failures, native
+from custodes.adapters.codex.arguments import arguments, environment
+from custodes.adapters.codex.stream import Stream
+from custodes.adapters.descriptor import Descriptor
+from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.adapters.process import ProcessResult
+from custodes.adapters.schemas import strict
+
+_TOO_OLD = re.compile(r"unexpected argument|unrecognized subcommand|unknown feature", re.IGNORECASE)
+
+
+class CodexRuntime:
+    def __init__(self, descriptor: Descriptor) -> None:
+        self._descriptor = descriptor
+
+    async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        who = self._descriptor.id
+        model = request.model or self._descriptor.default_model or ""
+        if wrong := self._refusal(request, model):
+            return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
+        stream = Stream(progress, lambda: datetime.now().astimezone())
+        binary = self._descriptor.cli.binary if self._descriptor.cli else "codex"
+        schema = strict(request.schema) if request.schema is not None else None
+        with _schema_file(schema) as schema_file:
+            ended = await native.run(
+                who,
+                arguments(binary, request, model, schema_file),
+                request=request,
+                environment=environment(request, os.environ),
+                stdin=_prompt(request, schema).encode(),
+                listener=native.Listener(stream.output_line, stream.error_line),
+                progress=progress,
+            )
+        if isinstance(ended, Failure):
+            return DispatchResult(failure=ended)
+        failure = verdict(ended, stream, who, timeout_s=request.timeout_s)
+        if failure is not None:
+            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
+        text = "" if failure else stream.text.strip()
+        return DispatchResult(
+            text=text,
+            structured=native.decode(text) if text and request.schema is not None else None,
+            failure=failure,
+            usage=stream.usage,
+            native_thread_id=stream.thread or None,
+        )
+
+    def _refusal(self, request: DispatchRequest, model: str) -> str:
+        if request.effort and request.effort not in self._descriptor.efforts:
+            # The runtime itself would send it on, or take its default.
+            return f"'{request.effort}' is not one of its efforts: {', '.join(self._descriptor.efforts)}"
+        return native.not_forwarded(model) or (native.not_forwarded(request.resume) if request.resume else "")
+
+
+def verdict(ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float) -> Failure | None:
+    """None where its turn is completed, with exit code 0 and an answer."""
+    if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
+        return unfinished
+    if stream.completed and ended.exit_code == 0:
+        if not stream.text.strip():
+            return failures.failure("other", who, detail="ended well but gave no answer")
+        if len(stream.text) > native.MAX_ANSWER:
+            return failures.failure("other", who, detail="its answer is longer than the bound")
+        return None
+    if stream.error:
+        return stream.failure(who)
+    code = f"exit status {ended.exit_code}"
+    if stream.thread:
+        return failures.failure("cut", who, detail=code)
+    if _TOO_OLD.search(stream.words):
+        return failures.failure("missing", who, detail="it does not know an option; is it too old?")
+    said = failures.Said(message=stream.words)
+    kind = failures.kind_of(said, datetime.now().astimezone()) if stream.words.strip() else "other"
+    return failures.failure(kind, who, detail=code)
+
+
+def _prompt(request: DispatchRequest, schema: dict[str, Any] | None) -> str:
+    """The prompt; with the schema in words where the provider could not enforce it."""
+    if request.schema is None or schema is not None:
+        return request.prompt
+    words = msgspec.json.encode(request.schema).decode()
+    wanted = "Answer with one JSON value that fits this JSON Schema, and nothing else:"
+    return f"{request.prompt}\n\n{wanted}\n{words}"
+
+
+@contextmanager
+def _schema_file(schema: dict[str, Any] | None) -> Iterator[str]:
+    """A file of ours that holds the schema while it runs; "" where none is wanted."""
+    if schema is None:
+        yield ""
+        return
+    with tempfile.TemporaryDirectory(prefix="custodes-") as folder:
+        file = Path(folder) / "schema.json"
+        file.write_bytes(msgspec.json.encode(schema))
+        yield str(file)
+
+
+def runtime(descriptor: Descriptor) -> CodexRuntime:
+    return CodexRuntime(descriptor)
