@@ -44,10 +44,14 @@ class Owner(ABC):
     def child_idle_stopped(self, child: Child) -> None:
         """A child was told to stop for good while it had no incarnation."""
 
+    @abstractmethod
+    def collapse(self) -> None:
+        """A child raised what no supervisor may handle, such as ^C: nothing is restarted any more."""
+
     @property
     @abstractmethod
     def collapsing(self) -> bool:
-        """The task group itself was cancelled: by an exception that no supervisor handles, such as ^C."""
+        """Such an exception is on its way, and its task groups cancel whatever they hold."""
 
 
 class Child(ABC):
@@ -205,7 +209,9 @@ class Child(ABC):
         if real is None and self.stop_reason is not None and not self.owner.collapsing:
             return  # told to stop: this is how it ends
         self.crash = real or error
-        if self.owner.collapsing if real is None else not isinstance(real, Exception):
+        if real is not None and not isinstance(real, Exception):
+            self.owner.collapse()
+        if self.owner.collapsing and not isinstance(real, Exception):
             raise error
         self.fail_waiting(for_good=self.restart == "temporary")
 

@@ -84,6 +84,7 @@ class Executor(Owner):
         self.crashes = 0
         self.started = 0
         self.sweeping = False
+        self._collapsed = False
         self._group: TaskGroup | None = None
         self._dynamic: TaskGroup | None = None  # of dynamic actors: one stroke cancels any number of them
         self._work: anyio.CancelScope | None = None  # starting and answering crashes, until cancelled to stop
@@ -273,12 +274,14 @@ class Executor(Owner):
 
     # -- What its children report
 
+    def collapse(self) -> None:
+        self._collapsed = True
+        self.request_stop("the tree collapses")
+
     @property
     def collapsing(self) -> bool:
-        if self._group is None or self._dynamic is None:
-            return False
-        collapsed = self._dynamic.cancel_scope.cancel_called and not self.sweeping
-        return self._group.cancel_scope.cancel_called or collapsed
+        # A supervisor below one that collapses is cancelled by its task group, and is not told otherwise.
+        return self._collapsed or (self._group is not None and self._group.cancel_scope.cancel_called)
 
     def child_idle_stopped(self, child: Child) -> None:
         self._finish(child, "stopped")
