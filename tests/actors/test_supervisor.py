@@ -1,8 +1,7 @@
-"""Supervisors as their hosts and actors see them: start, stop, nest, fail."""
+"""Supervisors as their hosts and actors see them: start, stop, refuse, show."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -15,23 +14,17 @@ from custodes.actors import (
     ActorStatistics,
     ActorStopped,
     ChildEnd,
-    ChildLimit,
     ChildSpec,
     DuplicateChild,
     Intensity,
     InvalidSpec,
-    MailboxFull,
     StartFailed,
     Supervisor,
-    SupervisorFailed,
     UnknownChild,
 )
-from support.actors import AT_ONCE, Add, Crash, Finish, Hang, Journal, Starting, Worker
+from support.actors import AT_ONCE, Add, Crash, Finish, Journal, Starting, Worker
 
 pytestmark = pytest.mark.anyio
-
-
-# -- Start and stop
 
 
 async def test_children_start_in_order_and_stop_in_reverse() -> None:
@@ -110,9 +103,6 @@ async def test_a_stop_from_within_the_tree_ends_it_once() -> None:
         end = await root.stop("later")
     assert end == ChildEnd("root", "stopped", "enough")
     assert await root.stop() == end
-
-
-# -- Dynamic children
 
 
 async def test_start_child_returns_once_the_child_has_started() -> None:
@@ -219,313 +209,6 @@ async def test_a_permanent_child_that_ends_normally_is_restarted() -> None:
         assert ref.statistics().restarts == 1
 
 
-async def test_many_children_and_one_slow_consumer_meet_backpressure_not_memory() -> None:
-    """F15."""
-    gate = Event()
-    refusals: list[str] = []
-
-    class Producer(Actor):
-        async def receive(self, message: Any) -> None:
-            try:
-                self.context.supervisor.ref("consumer").tell(Add(1))
-            except MailboxFull as full:
-                refusals.append(full.path)
-            self.context.stop()
-
-    async with Supervisor([ChildSpec(id="consumer", start=Worker)]) as root:
-        consumer = root.ref("consumer")
-        consumer.tell(Hang(gate))
-        await wait_all_tasks_blocked()
-        refs = []
-        for number in range(10_000):
-            ref = await root.start_child(ChildSpec(id=str(number), start=Producer, restart="temporary"))
-            ref.tell(Finish())
-            refs.append(ref)
-        for ref in refs:
-            await ref.join()
-        assert refusals == ["root/consumer"] * (10_000 - Worker.mailbox_size)
-        assert consumer.statistics().mailbox_depth == Worker.mailbox_size
-        gate.set()
-        await wait_all_tasks_blocked()
-        assert await consumer.ask(Add(0)) == Worker.mailbox_size
-
-
-# -- F1: one child's crash is its own
-
-
-async def test_one_failure_among_five_leaves_four_answers_in_the_order_asked() -> None:
-    """F1."""
-    outcomes: list[object] = [None] * 5
-
-    async def run(root: Supervisor, number: int) -> None:
-        ref = await root.start_child(ChildSpec(id=f"child-{number}", start=Worker, restart="temporary"))
-        try:
-            outcomes[number] = await ref.ask(Crash(ValueError()) if number == 2 else Add(number))
-        except ActorCrashed as crashed:
-            outcomes[number] = type(crashed.__cause__)
-
-    async with Supervisor() as root, create_task_group() as tasks:
-        for number in range(5):
-            tasks.start_soon(run, root, number)
-    assert outcomes == [0, 1, ValueError, 3, 4]
-
-
-# -- F2, F3: cancel
-
-
-@pytest.mark.parametrize("race", range(100))
-async def test_a_race_of_cancel_and_completion_has_one_end_and_one_answer(race: int) -> None:
-    """F2."""
-    journal = Journal()
-    ends: list[ChildEnd] = []
-
-    async def stop(root: Supervisor, reason: str, delay: int) -> None:
-        for _ in range(delay):
-            await anyio.lowlevel.checkpoint()
-        ends.append(await root.stop_child("run", reason))
-
-    async with Supervisor() as root:
-        ref = await root.start_child(journal.spec("run", "temporary"))
-        async with create_task_group() as tasks:
-            tasks.start_soon(stop, root, "first", race % 5)
-            tasks.start_soon(stop, root, "second", race % 3)
-            for _ in range(race % 4):
-                await anyio.lowlevel.checkpoint()
-            with suppress(ActorStopped):
-                ref.tell(Finish())
-        ends.append(await root.stop_child("run", "third"))
-        ends.append(await ref.join())
-    assert len(set(ends)) == 1
-    assert ends[0].outcome in {"completed", "stopped"}
-    assert len(journal.take()) == 2
-
-
-async def test_the_first_reason_wins_and_later_stops_await_the_same_end() -> None:
-    cleaned = Event()
-    ends: list[ChildEnd] = []
-
-    class Careful(Worker):
-        async def receive(self, message: object) -> None:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                with self.context.cleanup():
-                    await cleaned.wait()
-
-    async def stop(root: Supervisor, reason: str) -> None:
-        ends.append(await root.stop_child("run", reason))
-
-    async with Supervisor() as root, create_task_group() as tasks:
-        ref = await root.start_child(ChildSpec(id="run", start=Careful, restart="temporary", shutdown=60))
-        ref.tell(Add(1))
-        await wait_all_tasks_blocked()
-        tasks.start_soon(stop, root, "first")
-        await wait_all_tasks_blocked()
-        tasks.start_soon(stop, root, "second")
-        await wait_all_tasks_blocked()
-        assert ends == []
-        assert ref.statistics().state == "stopping"
-        cleaned.set()
-        await wait_all_tasks_blocked()
-        assert ends == [ChildEnd("root/run", "stopped", "first")] * 2
-
-
-async def test_a_stop_goes_on_when_its_caller_is_cancelled() -> None:
-    async with Supervisor() as root:
-        ref = await root.start_child(ChildSpec(id="run", start=Worker))
-        with CancelScope() as scope:
-            scope.cancel()
-            await root.stop_child("run", "first")
-        assert (await ref.join()).reason == "first"
-
-
-async def test_a_child_whose_start_is_cancelled_leaves_nothing() -> None:
-    """F3, by the caller."""
-    async with Supervisor() as root, create_task_group() as tasks:
-        with CancelScope() as scope:
-            tasks.start_soon(_cancel_when_blocked, scope)
-            await root.start_child(ChildSpec(id="run", start=lambda: Starting(anyio.sleep_forever)))
-        assert scope.cancelled_caught
-        assert root.statistics().children == ()
-
-
-async def _cancel_when_blocked(scope: CancelScope) -> None:
-    await wait_all_tasks_blocked()
-    scope.cancel()
-
-
-async def test_a_child_being_started_while_its_parent_stops_is_caught() -> None:
-    """F3, by the parent: a child in its on_start is stopped; one that comes later is refused."""
-    journal = Journal()
-    refused: list[str] = []
-
-    class Guarded(Worker):
-        async def on_start(self) -> None:
-            journal.lines.append("starting")
-            try:
-                await anyio.sleep_forever()
-            finally:
-                with CancelScope(shield=True):
-                    await anyio.lowlevel.checkpoint()
-                    try:
-                        await root.start_child(journal.spec("late"))
-                    except ActorStopped as error:
-                        refused.append(error.path)
-
-    async def start() -> None:
-        with pytest.raises(ActorStopped) as stopped:
-            await root.start_child(ChildSpec(id="run", start=Guarded))
-        refused.append(stopped.value.path)
-
-    async with create_task_group() as tasks:
-        root = await tasks.start(Supervisor().run)
-        tasks.start_soon(start)
-        await wait_all_tasks_blocked()
-        await root.stop()
-    assert sorted(refused) == ["root", "root/run"]
-    assert journal.take() == ["starting"]
-
-
-async def test_a_stop_between_spawn_and_first_step_means_it_never_runs() -> None:
-    ran: list[str] = []
-
-    class Quick(Actor):
-        async def receive(self, message: Any) -> None:
-            ran.append("ran")
-
-    async with Supervisor() as root:
-        ref = await root.start_child(ChildSpec(id="run", start=Quick, restart="temporary"))
-        ref.tell(Add(1))
-        assert (await root.stop_child("run", "at once")).outcome == "stopped"
-    assert ran == []
-
-
-async def test_cancel_reaches_children_however_deep() -> None:
-    journal = Journal()
-
-    async def nest(supervisor: Supervisor, levels: int) -> None:
-        ref = await supervisor.start_child(journal.spec(f"leaf-{levels}", "temporary"))
-        ref.tell(Hang())
-        if levels:
-            spec = ChildSpec(id="below", start=Supervisor, restart="temporary")
-            await nest(await supervisor.start_child(spec), levels - 1)
-
-    async with Supervisor() as root:
-        await nest(root, 10)
-        journal.take()
-        end = await root.stop_child("below", "enough")
-        assert (end.outcome, end.reason) == ("stopped", "enough")
-        assert sorted(journal.take()) == sorted(f"stop leaf-{level}: enough" for level in range(10))
-        assert root.statistics().dynamic_below == 1
-
-
-# -- F7: caps
-
-
-async def test_recursive_spawning_is_refused_by_the_cap_on_depth() -> None:
-    """F7."""
-
-    async def spawn(supervisor: Supervisor) -> int:
-        below = await supervisor.start_child(ChildSpec(id="below", start=Supervisor, restart="temporary"))
-        return 1 + await spawn(below)
-
-    async with Supervisor(max_depth=5) as root:
-        with pytest.raises(
-            ChildLimit, match=r"root: refuses root(/below){6}: its cap of 5 \(depth"
-        ) as refused:
-            await spawn(root)
-        assert (refused.value.limit, refused.value.maximum) == ("depth", 5)
-        assert root.statistics().dynamic_below == 5
-
-
-async def test_recursive_spawning_is_refused_by_the_cap_on_children_of_the_whole_subtree() -> None:
-    """F7."""
-    refused: list[ChildLimit] = []
-
-    class Breeder(Actor):
-        async def receive(self, message: Any) -> None:
-            supervisor = self.context.supervisor
-            for name in ("left", "right"):
-                try:
-                    spec = ChildSpec(
-                        id=name, start=lambda: Supervisor([ChildSpec(id="breeder", start=Breeder)])
-                    )
-                    below = await supervisor.start_child(spec)
-                    below.ref("breeder").tell(message)
-                except ChildLimit as limit:
-                    refused.append(limit)
-
-    async with Supervisor([ChildSpec(id="breeder", start=Breeder)], max_children=20) as root:
-        root.ref("breeder").tell(Add(1))
-        await wait_all_tasks_blocked()
-        assert root.statistics().dynamic_below == 20
-        assert {(limit.path, limit.limit, limit.maximum) for limit in refused} == {("root", "children", 20)}
-
-
-async def test_recursive_spawning_is_refused_by_default_too() -> None:
-    supervisors: list[Supervisor] = []
-    async with Supervisor() as root:
-        supervisors.append(root)
-        with pytest.raises(ChildLimit):  # noqa: PT012  # it is raised by the tree, not by a line
-            while True:
-                spec = ChildSpec(id="below", start=Supervisor)
-                supervisors.append(await supervisors[-1].start_child(spec))
-        assert len(supervisors) == 33
-
-
-# -- F17: failing upward
-
-
-async def test_exceeded_intensity_fails_the_root_once_with_the_history_of_causes() -> None:
-    """F17."""
-    journal = Journal()
-    causes = [ValueError(number) for number in range(3)]
-    intensity = Intensity(restarts=2, period=60, backoff=0)
-    with pytest.raises(SupervisorFailed, match="root: more than 2 restarts within 60 s") as failed:  # noqa: PT012  # it is raised by the tree, not by a line
-        async with Supervisor([journal.spec("a"), journal.spec("b")], intensity=intensity) as root:
-            for cause in causes:
-                with pytest.raises(ActorCrashed):
-                    await root.ref("b").ask(Crash(cause))
-            await anyio.sleep_forever()
-    assert list(failed.value.exceptions) == causes
-    assert failed.value.path == "root"
-    assert causes[0].__notes__ == ["crashed in root/b"]
-    assert [line.partition(":")[0] for line in journal.take()[-2:]] == ["stop b", "stop a"]
-
-
-async def test_a_nested_failure_is_one_crash_for_the_parent() -> None:
-    """F17, nested."""
-
-    def nested() -> Supervisor:
-        return Supervisor([ChildSpec(id="a", start=Worker)], intensity=Intensity(restarts=0))
-
-    async with Supervisor([ChildSpec(id="nested", start=nested)], intensity=AT_ONCE) as root:
-        first = root.supervisor("nested")
-        first.ref("a").tell(Crash(ValueError()))
-        await wait_all_tasks_blocked()
-        second = root.supervisor("nested")
-        assert second is not first
-        assert await second.ref("a").ask(Add(1)) == 1
-        statistics = root.statistics()
-        assert statistics.crashes == 1
-        [cause] = [crash.cause for crash in root._executor.history]
-        assert isinstance(cause, SupervisorFailed)
-        assert cause.path == "root/nested"
-
-
-async def test_run_raises_the_failure_plain() -> None:
-    supervisor = Supervisor([ChildSpec(id="a", start=Worker)], intensity=Intensity(restarts=0))
-    with pytest.raises(ExceptionGroup) as group:  # noqa: PT012  # it is raised by the tree, not by a line
-        async with create_task_group() as tasks:
-            root = await tasks.start(supervisor.run)
-            root.ref("a").tell(Crash(ValueError()))
-    [failure] = group.value.exceptions
-    assert isinstance(failure, SupervisorFailed)
-
-
-# -- Bad input
-
-
 async def test_a_static_child_that_cannot_start_stops_those_before_it() -> None:
     journal = Journal()
 
@@ -584,9 +267,6 @@ async def test_a_child_that_is_not_there_is_named() -> None:
             root.supervisor("a")
         with pytest.raises(UnknownChild):
             await root.stop_child("b")
-
-
-# -- Introspection
 
 
 async def test_statistics_show_the_tree() -> None:

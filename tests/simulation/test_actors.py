@@ -10,7 +10,9 @@ import sys
 
 import pytest
 
-from support.simulation import INVARIANTS, Violation, simulate
+from support.invariants import INVARIANTS
+from support.puppets import Violation
+from support.simulation import simulate
 
 SEEDS = int(os.environ.get("CUSTODES_SEEDS", "2000"))
 PORTIONS = 20
