@@ -7,7 +7,15 @@ from typing import NamedTuple
 import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+)
 
 from custodes.adapters.port import Failure
 from custodes.policy.policy import Cooldown
@@ -49,7 +57,7 @@ class BreakerAgainstHistory(RuleBasedStateMachine):
         self.clock.step_wall(seconds)
 
     @rule(target=tickets, lease=st.sampled_from([5, 50]))
-    def ask(self, lease: int) -> object:
+    def ask(self, lease: int) -> MultipleResults[Ticket] | Ticket:
         self.made += 1
         attempt = f"a{self.made}"
         self.pool, answer = decide(
@@ -60,7 +68,7 @@ class BreakerAgainstHistory(RuleBasedStateMachine):
         if isinstance(answer, Denied):
             assert expected is None
             assert answer.recovery == waits
-            return _nothing()
+            return multiple()  # nothing for the bundle
         assert expected is (answer.lease_id is not None)
         return answer
 
@@ -106,12 +114,6 @@ class BreakerAgainstHistory(RuleBasedStateMachine):
         assert self.pool.marked(now) == (model.marked_until() > self.time)
         live = model.live_probe(self.time)
         assert (self.pool.lease_remaining(now) > 0) == (live is not None)
-
-
-def _nothing() -> object:
-    from hypothesis.stateful import multiple  # its return type is private
-
-    return multiple()
 
 
 BreakerAgainstHistory.TestCase.settings = settings(

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from custodes.actors import Message
 from custodes.policy.policy import Cooldown
 from custodes.store import Database
 from custodes.supervision import records
@@ -332,7 +333,12 @@ async def test_what_a_batch_holds_is_answered_in_its_order(tmp_path: Path) -> No
     """Seen in one fold: a limit told before an ask refuses it, and not the one before."""
     async with world(tmp_path) as w:
         ticket = (await w.admitted("one:a")).ticket
-        messages = [ask("one:a"), Settle(ticket=ticket, failure=limit()), ask("one:a"), Snapshot()]
+        messages: list[Message[Any]] = [
+            ask("one:a"),
+            Settle(ticket=ticket, failure=limit()),
+            ask("one:a"),
+            Snapshot(),
+        ]
         answers, _ = await fold_and_commit(w.database, messages, w.clock)
         assert isinstance(answers[0], Admission)
         assert isinstance(answers[2], Refused)

@@ -23,7 +23,7 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
-from .errors import StoreClosed, StoreForked, StoreLocked, translate
+from .errors import StoreClosed, StoreForked, StoreLocked, StoreUnusable, translate
 from .migrations import Migration, migrate, refuse_newer, version
 from .place import prepare, refuse_damaged
 from .portal import PortalThread, outcome_of
@@ -48,7 +48,7 @@ class Database:
         self._migrations = migrations
         self._read_only = read_only
         self._pid = os.getpid()
-        self._portal = PortalThread("custodes-store", self._disconnect)
+        self._portal = PortalThread("custodes-store")
         self._lifetime = threading.Lock()
         self._closed = False
         self._writer: Connection | None = None
@@ -105,6 +105,8 @@ class Database:
         :raises StoreError: the store cannot serve, typed by its reason.
         """
         self._check_usable()
+        if self._read_only:
+            raise StoreUnusable(self.path, "it was opened to look at, not to write")
         return await outcome_of(self._submit(self._write, fold, time.monotonic() + wait_s, wait_s))
 
     async def read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
@@ -135,20 +137,29 @@ class Database:
 
     def _start(self) -> None:
         with self._lifetime:
-            if not self._read_only:
-                prepare(self.path)
-                refuse_damaged(self.path)
-            self._portal.start()
-            self._submit(self._connect).result()
+            if self._closed:  # cancelled before it began
+                return
+            try:
+                if not self._read_only:
+                    prepare(self.path)
+                    refuse_damaged(self.path)
+                self._portal.start()
+                self._submit(self._connect).result()
+            except BaseException:
+                self._shut()
+                raise
 
     def _stop(self) -> None:
         with self._lifetime:
-            if self._closed:
-                return
-            self._closed = True
-            if self._portal.running:
-                self._portal.submit(self._disconnect).result()
-                self._portal.stop()
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._portal.running:
+            self._portal.submit(self._disconnect).result()
+            self._portal.stop()
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:

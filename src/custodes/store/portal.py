@@ -1,7 +1,9 @@
 """An asyncio loop in a thread of its own, for code that only runs there, asked from any loop.
 
-It is not anyio's own ``start_blocking_portal``: that one's thread belongs to an executor, which the
-interpreter joins at exit before anything could have stopped it, so a host that forgot to close would hang.
+The thread is a daemon, and so is every thread that is started in it (a connection's). anyio's own
+``start_blocking_portal`` takes a thread of an executor, which the interpreter waits for at exit before
+anything could stop it: a host that forgot to close would hang for ever. Here it exits, as if it was killed,
+which costs SQLite nothing that was committed.
 """
 
 from __future__ import annotations
@@ -21,9 +23,7 @@ T = TypeVar("T")
 class PortalThread:
     """Start and stop block for some milliseconds: call both off the host's loop."""
 
-    def __init__(self, name: str, at_exit: Callable[[], Awaitable[None]]) -> None:
-        """``at_exit`` runs in the portal where the main thread ends before :meth:`stop`."""
-        self._at_exit = at_exit
+    def __init__(self, name: str) -> None:
         self._started: Future[BlockingPortal] = Future()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -35,7 +35,6 @@ class PortalThread:
     def start(self) -> None:
         self._thread.start()
         self._started.result()
-        _close_at_exit(self)
 
     def submit(self, function: Callable[..., Awaitable[T]], *arguments: object) -> Future[T]:
         """Start a coroutine in the portal. Whoever waits for it may go: it runs to its end.
@@ -48,15 +47,10 @@ class PortalThread:
 
     def stop(self) -> None:
         """Wait for what runs, and end the thread. Idempotent."""
-        _open.discard(self)
         if self.running:
             portal = self._started.result()
             portal.call(portal.stop)
             self._thread.join()
-
-    def close_at_exit(self) -> None:
-        if self.running:
-            self.submit(self._at_exit).result()
 
     def _run(self) -> None:
         try:
@@ -70,28 +64,6 @@ class PortalThread:
         async with BlockingPortal() as portal:
             self._started.set_result(portal)
             await portal.sleep_until_stopped()
-
-
-_open: set[PortalThread] = set()
-_watcher: threading.Thread | None = None
-_watcher_lock = threading.Lock()
-
-
-def _close_at_exit(portal: PortalThread) -> None:
-    """One thread for all: it waits for the main thread's end, which comes before the interpreter waits for
-    every other thread (and so for a connection's, for ever)."""
-    global _watcher  # one for the process; a fork has to start its own
-    with _watcher_lock:
-        _open.add(portal)
-        if _watcher is None or not _watcher.is_alive():
-            _watcher = threading.Thread(target=_watch, name="custodes-store-exit", daemon=True)
-            _watcher.start()
-
-
-def _watch() -> None:
-    threading.main_thread().join()
-    for portal in tuple(_open):
-        portal.close_at_exit()
 
 
 async def outcome_of(future: Future[T]) -> T:
