@@ -45,6 +45,7 @@ class GeminiRuntime:
         )
         if isinstance(ended, Failure):
             return DispatchResult(failure=ended)
+        stream.document(ended.stdout)
         failure = self._failure(ended, stream, request.timeout_s)
         if failure is not None:
             failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
@@ -59,6 +60,8 @@ class GeminiRuntime:
     def _refusal(self, request: DispatchRequest, model: str) -> str:
         if request.effort:
             return "it has no effort to choose"
+        if request.resume:
+            return "it cannot go on with an earlier thread"
         if request.schema is not None:
             return "it cannot hold its answer to a schema"
         return native.not_forwarded(model)

@@ -84,12 +84,31 @@ class Stream:
         self.error = native.text(error.get("message"))[:8_000] or self.error
         stats = native.mapping(event.get("stats"))
         self.served = native.mapping(stats.get("models"))
-        if stats.get("total_tokens"):
-            self.usage = Usage(
-                input_tokens=native.count(stats.get("input_tokens")),
-                output_tokens=native.count(stats.get("output_tokens")),
-                cached_input_tokens=native.count(stats.get("cached")),
-            )
+        self._used(stats.get("input_tokens"), stats.get("output_tokens"), stats.get("cached"))
+
+    def document(self, printed: bytes) -> None:
+        """The one JSON object of ``--output-format json``, where it printed that and no event."""
+        said = native.mapping(native.decode(printed))
+        if self.ended is not None or not isinstance(said.get("response"), str):
+            return
+        self.ended = "success"
+        self.session = native.text(said.get("session_id")) or None
+        self._said(said["response"])
+        models = native.mapping(native.mapping(said.get("stats")).get("models"))
+        tokens = {name: native.mapping(native.mapping(model).get("tokens")) for name, model in models.items()}
+        self.served = {name: {"output_tokens": each.get("candidates")} for name, each in tokens.items()}
+        for each in tokens.values():
+            self._used(each.get("prompt"), each.get("candidates"), each.get("cached"))
+
+    def _used(self, prompt: object, answer: object, cached: object) -> None:
+        """A report of tokens; one of none at all is what it prints where nothing came back."""
+        used = Usage(
+            input_tokens=native.count(prompt),
+            output_tokens=native.count(answer),
+            cached_input_tokens=native.count(cached),
+        )
+        if used.input_tokens or used.output_tokens:
+            self.usage = native.added(self.usage, used)
             self._progress(Progress(kind="usage", usage=self.usage))
 
     def served_model(self, asked: str) -> str | None:

@@ -62,6 +62,8 @@ class QwenRuntime:
     def _refusal(self, request: DispatchRequest) -> str:
         if request.effort:
             return "it has no effort to choose"
+        if request.resume:
+            return "it cannot go on with an earlier thread"
         return native.not_forwarded(request.model) if request.model else ""
 
     def _failure(self, ended: ProcessResult, stream: Stream, request: DispatchRequest) -> Failure | None:

@@ -1,0 +1,55 @@
+"""Its log on standard error: failed attempts as they fail, and tools as they begin.
+
+    level=ERROR … message="stream error" … small=false … error.error="AI_APICallError: Rate limit reached …"
+    level=INFO  … message=evaluated permission=bash pattern="sleep 97" … action.action=allow …
+
+It makes six attempts, its waits growing to half a minute, and says nothing of them on standard output; no
+setting lowers that. The log has no status, so what an attempt failed of is read from its words: one that
+names a limit ends the program at once, any other when it was tried again: it only tries again what may pass.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from custodes.adapters import failures, native
+
+_FAILED = re.compile(r'\slevel=ERROR\s.*\smessage="stream error"\s.*?\serror\.error=(?P<said>".*")\s*$')
+_TOOL = re.compile(
+    r"\slevel=INFO\s.*\smessage=evaluated permission=(?P<tool>[\w.-]+)\s.*\saction\.action=allow\b"
+)
+_SESSION = re.compile(r"\s(?:message=created id|session\.id)=(?P<session>ses_\w+)\s")
+_AT_ONCE = frozenset({"limit", "billing"})
+_TOLD = frozenset({"auth", "invalid"})
+"""These it does not try again, but tells on standard output, with more than words."""
+
+
+class Log:
+    """Built line by line. ``kind`` is the last attempt's row of the table; ``failed`` counts the attempts."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        self.message = ""
+        self.kind: failures.Kind | None = None
+        self.session: str | None = None
+        self.tool = ""
+
+    def take(self, line: str) -> bool:
+        """One line; ``tool`` is set where it tells of one. True where it is not worth staying."""
+        self.tool = ""
+        if self.session is None and (match := _SESSION.search(line)):
+            self.session = match["session"]
+        if match := _TOOL.search(line):
+            self.tool = match["tool"]
+        elif (match := _FAILED.search(line)) and " small=true " not in line:
+            self.failed += 1
+            said = native.text(native.decode(match["said"])) or match["said"].strip('"')
+            self.message = said.partition(": ")[2][:8_000] or said[:8_000]
+            self.kind = failures.kind_of_text(self.message, datetime.now().astimezone())
+            if "unable to connect" in self.message.lower():
+                self.kind = "refused"
+            elif self.message.startswith("Cannot connect to API"):
+                self.kind = "cut"
+            return self.kind in _AT_ONCE or (self.failed > 1 and self.kind not in _TOLD)
+        return False

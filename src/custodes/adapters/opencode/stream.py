@@ -1,0 +1,91 @@
+"""The program's events on standard output, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from custodes.adapters import native
+from custodes.adapters.opencode.log import Log
+from custodes.adapters.port import Progress, ProgressSink, Usage
+
+
+class Stream:
+    """What was seen. ``reason`` is the last finished step's, None while a step is open or none began."""
+
+    def __init__(self, progress: ProgressSink) -> None:
+        self._progress = progress
+        self._parts: list[str] = []
+        self.chars = 0
+        self.session: str | None = None
+        self.reason: str | None = None
+        self.error: Mapping[str, Any] | None = None
+        self.tools = False
+        self.output_seen = False
+        self.usage: Usage | None = None
+        self.log = Log()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts).strip()
+
+    @property
+    def too_long(self) -> bool:
+        return self.chars > native.MAX_ANSWER
+
+    def error_line(self, line: bytes) -> bool:
+        before = self.log.failed
+        stop = self.log.take(line.decode("utf-8", "replace"))
+        if self.log.failed > before:
+            self._progress(Progress(kind="retrying"))
+        if self.log.tool:
+            self._tool(self.log.tool)
+        return stop
+
+    def output_line(self, line: bytes) -> bool:
+        event = native.mapping(native.decode(line))
+        self.session = native.text(event.get("sessionID")) or self.session
+        part = native.mapping(event.get("part"))
+        match event.get("type"):
+            case "step_start":
+                # What follows a tool, or a cut stream that is tried again, is the answer.
+                self._parts.clear()
+                self.reason = None
+            case "text":
+                self._said(native.text(part.get("text")))
+            case "reasoning":
+                self._progress(Progress(kind="output", chars=len(native.text(part.get("text")))))
+            case "tool_use":
+                self._tool(native.text(part.get("tool")))
+            case "step_finish":
+                self._finished(part)
+            case "error" if self.error is None:
+                self.error = native.mapping(event.get("error"))
+        return self.too_long
+
+    def _said(self, said: str) -> None:
+        if not said:
+            return
+        self.output_seen = True
+        self.chars += len(said)
+        if not self.too_long:
+            self._parts.append(said)
+        self._progress(Progress(kind="output", chars=len(said)))
+
+    def _tool(self, name: str) -> None:
+        self.tools = self.output_seen = True
+        self._progress(Progress(kind="tool", tool=name[:100] or None))
+
+    def _finished(self, part: Mapping[str, Any]) -> None:
+        self.reason = native.text(part.get("reason"))
+        tokens = native.mapping(part.get("tokens"))
+        cost = part.get("cost")
+        used = Usage(
+            input_tokens=native.count(tokens.get("input")),
+            output_tokens=native.count(tokens.get("output")),
+            cached_input_tokens=native.count(native.mapping(tokens.get("cache")).get("read")),
+            # It says 0 where it knows no price.
+            cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
+        )
+        self.usage = native.added(self.usage, used)
+        self._progress(Progress(kind="usage", usage=self.usage))

@@ -1,0 +1,214 @@
+"""OpenCode as it was recorded, through the adapter and the real process runner."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from custodes.adapters import Progress, Registry, Runtime, Usage
+from support.replay import FIXTURES, replay, request, stand_in
+
+pytestmark = pytest.mark.anyio
+
+LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed"}
+AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
+INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
+CUT = {"category": "provider", "retryable": False, "outcome": "unknown"}
+SESSION = "ses_ID"
+CAPTURES: dict[str, dict[str, Any]] = {
+    "429.default": {**LIMIT, "retry_after_s": 7},
+    "429.logs": {**LIMIT, "retry_after_s": 7},
+    "401": AUTH,
+    "403": AUTH,
+    "402": {"category": "unavailable", "retryable": False, "outcome": "known_failed"},
+    "500.default": {"category": "provider", "retryable": True, "outcome": "unknown"},
+    "ctx400": INVALID,
+    "model404": INVALID,
+    "hang": {"category": "timeout", "retryable": False, "outcome": "unknown"},
+    "cut": CUT,
+    "malformed": CUT,
+    "refused.default": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+    "tool_sleep.sigTERM": CUT,
+    "tool_sleep.sigINT": CUT,
+    # Recorded without its log and ended by hand before it printed a word: nothing to be known.
+    "429": CUT,
+    "500": CUT,
+    "529": CUT,
+    "quota": CUT,
+    "refused": CUT,
+}
+SILENT = {"429", "500", "529", "quota", "refused"}
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Runtime:
+    return Registry.discover(tmp_path).runtime("opencode")
+
+
+@pytest.mark.parametrize("case", CAPTURES)
+async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
+    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / case)
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
+    assert result.native_thread_id == (None if case in SILENT else SESSION)
+
+
+@pytest.mark.parametrize("case", ["success", "success.effort", "tool_write.ro"])
+async def test_an_answer_comes_with_its_session_and_what_it_used(
+    case: str, runtime: Runtime, tmp_path: Path
+) -> None:
+    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / case)
+    seen: list[Progress] = []
+    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    assert result.failure is None
+    assert result.text == "MOCK-OK"
+    assert result.native_thread_id == SESSION
+    # It prints a cost of 0 where it knows no price.
+    assert result.usage == Usage(input_tokens=11, output_tokens=5, cached_input_tokens=0)
+    assert sorted(each.kind for each in seen) == ["output", "started", "usage"]
+
+
+def event(kind: str, **part: object) -> str:
+    return json.dumps({"type": kind, "sessionID": "ses_1", "part": part})
+
+
+STEP = event("step_start")
+FINISH = event("step_finish", reason="tool-calls", cost=0.25, tokens={"input": 10, "output": 1})
+STOP = event("step_finish", reason="stop", cost=0.5, tokens={"input": 20, "output": 2, "cache": {"read": 3}})
+TOOL = event("tool_use", tool="bash")
+
+
+def says(text: str) -> str:
+    return event("text", text=text)
+
+
+def failed(message: str, small: str = "false") -> str:
+    """A line of its log."""
+    said = json.dumps(f"AI_APICallError: {message}")
+    return (
+        'timestamp=T level=ERROR run=1 message="stream error" providerID=p modelID=m session.id=ses_1 '
+        f"small={small} agent=build mode=primary error.error={said}"
+    )
+
+
+def prints(*lines: str, errors: tuple[str, ...] = (), after: str = "exit 0") -> str:
+    out, err = "\n".join(lines), "\n".join(errors)
+    return f"#!/bin/sh\ncat <<'EOF'\n{out}\nEOF\ncat >&2 <<'EOF'\n{err}\nEOF\n{after}\n"
+
+
+async def test_steps_add_up_and_the_last_one_answers(runtime: Runtime, tmp_path: Path) -> None:
+    lines = (STEP, says("Let me see."), TOOL, FINISH, STEP, says("Done."), STOP)
+    result = await runtime.dispatch(
+        request(stand_in(tmp_path, "opencode", prints(*lines)), tmp_path), lambda _: None
+    )
+    assert result.failure is None
+    assert result.text == "Done."
+    assert result.usage == Usage(input_tokens=30, output_tokens=3, cached_input_tokens=3, cost_usd=0.75)
+
+
+async def test_a_limit_ends_it_at_its_first_attempt(runtime: Runtime, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    limited = prints(errors=(failed("Rate limit reached. Please try again in 52s."),), after="exec sleep 300")
+    result = await runtime.dispatch(request(stand_in(tmp_path, "opencode", limited), tmp_path), seen.append)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 52)
+    assert "retrying" in {each.kind for each in seen}
+
+
+async def test_what_is_tried_again_is_the_providers_and_ends_it_at_the_second(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    lines = (failed("The server had an error."), failed("The server had an error."))
+    here = stand_in(tmp_path, "opencode", prints(errors=lines, after="exec sleep 300"))
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retryable) == ("provider", True)
+    assert result.failure.outcome == "unknown"
+
+
+async def test_the_failure_of_a_side_request_ends_nothing(runtime: Runtime, tmp_path: Path) -> None:
+    side = failed("Rate limit reached.", small="true")
+    here = stand_in(tmp_path, "opencode", prints(STEP, says("Done."), STOP, errors=(side,)))
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is None
+
+
+async def test_a_limit_after_a_tool_leaves_open_what_was_done(runtime: Runtime, tmp_path: Path) -> None:
+    begun = (
+        'timestamp=T level=INFO run=1 message=evaluated permission=bash pattern="rm x" '
+        "action.permission=* action.action=allow action.pattern=*"
+    )
+    lines = (begun, failed("Rate limit reached."))
+    here = stand_in(tmp_path, "opencode", prints(STEP, errors=lines, after="exec sleep 300"))
+    seen: list[Progress] = []
+    result = await runtime.dispatch(request(here, tmp_path, mutable=True), seen.append)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
+    assert [each.tool for each in seen if each.kind == "tool"] == ["bash"]
+
+
+async def test_a_tool_that_was_denied_was_not_used(runtime: Runtime, tmp_path: Path) -> None:
+    denied = (
+        "timestamp=T level=INFO run=1 message=evaluated permission=bash pattern=ls "
+        "action.permission=* action.action=deny action.pattern=*"
+    )
+    lines = (denied, failed("Rate limit reached."))
+    here = stand_in(tmp_path, "opencode", prints(STEP, errors=lines, after="exec sleep 300"))
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert result.failure.outcome == "known_failed"
+
+
+async def test_an_answer_that_hit_the_output_limit_is_no_success(runtime: Runtime, tmp_path: Path) -> None:
+    long = event("step_finish", reason="length", tokens={})
+    here = stand_in(tmp_path, "opencode", prints(STEP, says("Half an ans"), long))
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert result.failure.category == "invalid"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"effort": "hihg"},
+        {"schema": {"type": "object"}},
+        {"model": "no-provider"},
+        {"model": "--auto/x"},
+        {"resume": "ses_1"},
+    ],
+    ids=str,
+)
+async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
+    asked: dict[str, Any], runtime: Runtime, tmp_path: Path
+) -> None:
+    here = stand_in(tmp_path, "opencode", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    result = await runtime.dispatch(request(here, tmp_path, **asked), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_misspelt_effort_is_told_its_near_miss(runtime: Runtime, tmp_path: Path) -> None:
+    result = await runtime.dispatch(request(tmp_path, tmp_path, effort="hihg"), lambda _: None)
+    assert result.failure is not None
+    assert "'high'" in result.failure.reason
+
+
+async def test_read_only_work_runs_as_an_agent_whose_rules_come_last(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    here = stand_in(
+        tmp_path, "opencode", f'#!/bin/sh\necho "$@" > {tmp_path}/words\nenv > {tmp_path}/environment\n'
+    )
+    await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    words = (tmp_path / "words").read_text().split()
+    held = (tmp_path / "environment").read_text()
+    content = held.partition("OPENCODE_CONFIG_CONTENT=")[2].partition("\n")[0]
+    agent = json.loads(content)["agent"][words[words.index("--agent") + 1]]
+    assert agent["permission"]["*"] == "deny"
+    assert not {"bash", "edit", "task", "webfetch"} & set(agent["permission"])
+    assert "--auto" not in words

@@ -1,0 +1,66 @@
+"""A program of a runtime's name that prints what a real one printed, for the real process runner to run.
+
+    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / "429")
+    await runtime.dispatch(request(here, tmp_path), progress.append)
+
+A capture is up to four files: ``.stdout``, ``.stderr``, ``.exit`` (0 where it is missing, negative for a
+signal) and ``.report`` (what is written to the file that ``--usage-file`` names).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from custodes.adapters import DispatchRequest
+
+FIXTURES = Path(__file__).parent.parent / "fixtures" / "runtimes"
+_PROGRAM = """#!{python}
+import os, pathlib, sys
+capture = {capture!r}
+def read(kind):
+    file = pathlib.Path(capture + kind)
+    return file.read_bytes() if file.exists() else b""
+for fd, kind in ((1, ".stdout"), (2, ".stderr")):
+    said = read(kind)
+    while said:
+        said = said[os.write(fd, said):]
+if "--usage-file" in sys.argv and read(".report"):
+    pathlib.Path(sys.argv[sys.argv.index("--usage-file") + 1]).write_bytes(read(".report"))
+code = int(read(".exit") or 0)
+if code < 0:
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+
+
+def replay(folder: Path, binary: str, capture: Path) -> Path:
+    """The folder for PATH with the program in it."""
+    return stand_in(folder, binary, _PROGRAM.format(python=sys.executable, capture=str(capture)))
+
+
+def stand_in(folder: Path, binary: str, script: str) -> Path:
+    """The folder for PATH with a program of one's own making in it."""
+    place = folder / "bin"
+    place.mkdir(exist_ok=True)
+    program = place / binary
+    program.write_text(script)
+    program.chmod(0o755)
+    return place
+
+
+def request(place: Path, folder: Path, **asked: object) -> DispatchRequest:
+    """A request whose PATH begins with ``place`` and whose home is ``folder``."""
+    plain = DispatchRequest(
+        run_id="replay",
+        role="reviewer",
+        prompt="Say LOOPBACK-OK.",
+        mutable=False,
+        cwd=str(folder),
+        timeout_s=30.0,
+        environment={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)},
+    )
+    return msgspec.structs.replace(plain, **asked)
