@@ -131,7 +131,7 @@ class Drive:
         self.home = folder / "home"
         self.work = folder / "work"
         for each in (self.home, self.work, folder / "tmp"):
-            each.mkdir()
+            each.mkdir(exist_ok=True)  # a second drive finds the first one's home, as a resumed thread must
         (self.work / "README.md").write_text("# A project\n")
         self.temporary = folder / "tmp"
         self.mark = new_mark()
@@ -181,7 +181,7 @@ class Drive:
 
     def tool_runs(self) -> bool:
         """Whether the tool's own processes are there."""
-        return sum(process.name() == "sleep" for process in marked(self.mark)) >= 2
+        return sum(_name(process.pid) == "sleep" for process in marked(self.mark)) >= 2
 
 
 async def drive(target: Target, case: str, folder: Path, *, tool: str = "", **asked: object) -> Driven:
@@ -227,6 +227,14 @@ async def cancel_during_tool(target: Target, folder: Path) -> Driven:
     return Driven(
         target, "cancel_tool", result, making.progress, seconds, provider, making.work, marked(making.mark)
     )
+
+
+def _name(pid: int) -> str:
+    """A process's name as it is now (a `psutil.Process` remembers the one from before its exec)."""
+    try:
+        return psutil.Process(pid).name()
+    except psutil.Error:
+        return ""
 
 
 _URL = "http://127.0.0.1:18080"
