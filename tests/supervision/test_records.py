@@ -1,0 +1,93 @@
+"""The attempt rows: every field comes back, and ends are composed by us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import asdict
+
+from custodes.adapters.port import Failure, Usage
+from custodes.policy.routing import Route
+from custodes.supervision import records
+from custodes.supervision.owner_identity import Owner
+from custodes.supervision.records import AttemptEnd, AttemptRow, closed, refused_row
+from custodes.supervision.work import Outcome, Refusal
+from support.health import failed, limit, world
+
+FULL = AttemptRow(
+    run_id="run-1",
+    number=2,
+    conversation="c1",
+    role="implementer",
+    name="step one",
+    mutable=True,
+    parent_run="run-0",
+    adapter="one",
+    model="m",
+    effort="high",
+    fingerprint="f",
+    pool="one:a",
+    generation=3,
+    health_state="half_open",
+    probe=True,
+    confirmed=True,
+    status="failed",
+    category="capacity",
+    retry_after_s=9,
+    outcome="known_failed",
+    reason="capacity on one:a",
+    input_tokens=1,
+    output_tokens=2,
+    cached_input_tokens=3,
+    cost_usd=0.25,
+    native_thread_id="t",
+    served_model="m-1",
+    owner=Owner(7, 8.0, "boot", "space"),
+    started=10.5,
+    ended=11.5,
+)
+
+
+@pytest.mark.anyio
+async def test_every_field_of_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
+    assert all(value for value in asdict(FULL).values()), "a field that is not set shows nothing here"
+    async with world(tmp_path) as w:
+        await w.database.write(lambda connection: records.insert(connection, [FULL]))
+        assert await w.database.read(lambda connection: records.by_id(connection, [FULL.id])) == [FULL]
+        changed = AttemptRow(id=FULL.id, run_id="run-2", number=1, conversation="c2", role="reviewer")
+        await w.database.write(lambda connection: records.update(connection, [changed]))
+        assert await w.database.read(lambda connection: records.of_run(connection, "run-2")) == [changed]
+        assert await w.database.read(lambda connection: records.of_conversation(connection, "c1")) == []
+        assert await w.database.read(lambda connection: records.of_conversation(connection, "c2")) == [
+            changed
+        ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "mutable", "status"),
+    [
+        (None, True, "done"),
+        (limit(), True, "failed"),
+        (failed("timeout"), True, "unknown"),
+        (failed("timeout"), False, "failed"),
+    ],
+)
+def test_the_status_follows_from_the_failure_and_what_it_may_have_done(
+    failure: Failure | None, mutable: bool, status: str
+) -> None:
+    row = AttemptRow(run_id="r", number=1, conversation="c", role="reviewer", pool="one:a", mutable=mutable)
+    end = AttemptEnd(usage=Usage(input_tokens=5, cost_usd=0.1))
+    after = closed(row, failure, end, 20.0)
+    assert (after.status, after.ended, after.input_tokens, after.cost_usd) == (status, 20.0, 5, 0.1)
+
+
+def test_a_refusal_and_a_skip_have_rows_of_their_own() -> None:
+    route = Route(role="reviewer", adapter="one", model="m", effort=None, timeout_s=300, pool="one:a")
+    refusal = Refusal(category="capacity", reason="cooling", retry_after_s=5, route=route)
+    outcome = Outcome(run_id="r", role="reviewer", name="n", status="refused", refusal=refusal)
+    row = refused_row("c1", outcome, 30.0, mutable=False)
+    assert (row.status, row.category, row.retry_after_s) == ("refused", "capacity", 5)
+    assert (row.pool, row.adapter, row.started, row.ended) == ("one:a", "one", 30.0, 30.0)
+    skipped = refused_row("c1", Outcome(run_id="r", role="reviewer", name="n", status="skipped"), 30.0)
+    assert (skipped.status, skipped.category, skipped.reason) == ("skipped", None, "skipped")
