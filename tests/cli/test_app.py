@@ -81,6 +81,10 @@ def test_every_command_has_help_with_a_sentence_for_each_option(cos: Cos, words:
     assert answer.out.startswith(f"Usage: {' '.join(('cos', *words))}")
 
 
+def test_no_words_at_all_are_a_question_for_help(cos: Cos) -> None:
+    assert cos() == cos("--help")
+
+
 def test_the_version_is_the_packages(cos: Cos) -> None:
     assert cos("--version").out.startswith("custodes ")
 

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 
 from cyclopts import App, CycloptsError
 
@@ -105,7 +106,7 @@ def _version() -> str:
 
 def _asked_format(tokens: Sequence[str]) -> Format:
     """Which form an error is wanted in, though the command line may not be understood."""
-    for this, following in zip(tokens, [*tokens[1:], ""], strict=True):
+    for this, following in pairwise((*tokens, "")):
         if this == "--format=json" or (this == "--format" and following == "json"):
             return "json"
     return "text"

@@ -21,7 +21,8 @@ async def dispatch(
     *,
     role: Annotated[Role, Parameter(help="The role that does it.")],
     scope: Annotated[
-        list[str] | None, Parameter(help="What it may change, as paths in the project; repeat it for more.")
+        list[str] | None,
+        Parameter(negative=(), help="What it may change, as paths in the project; repeat it for more."),
     ] = None,
     mutable: Annotated[
         bool | None, Parameter(help="Whether it may change files; the role's own default where not given.")

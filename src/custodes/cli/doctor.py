@@ -33,7 +33,7 @@ async def doctor(
         write_json({"findings": findings})
     else:
         for finding in findings:
-            write(f"{paint(finding.about + ':', 'red')} {plain(finding.problem, 400)}")
+            write(f"{paint(finding.about + ':', 'red')} {plain(finding.problem)}")
         if not findings:
             write("settings, adapters and store: nothing is wrong")
     return FAILED if findings else DONE

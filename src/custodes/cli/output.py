@@ -85,7 +85,7 @@ def paint(text: str, style: str) -> str:
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def plain(text: str, width: int = 200) -> str:
+def plain(text: str, width: int = 400) -> str:
     """Foreign text as one bounded line without control characters: a child cannot drive the terminal."""
     line = _CONTROL.sub("", " ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"

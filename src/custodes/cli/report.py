@@ -127,7 +127,7 @@ def _where(outcome: Outcome) -> str:
 
 def _body(outcome: Outcome) -> Iterator[str]:
     if outcome.evidence is not None:
-        yield plain(outcome.evidence.summary, 400)
+        yield plain(outcome.evidence.summary)
         yield from _details(outcome.evidence)
     if outcome.failure is not None:
         yield f"{outcome.failure.category}: {plain(outcome.failure.reason)}"
@@ -143,7 +143,7 @@ def _body(outcome: Outcome) -> Iterator[str]:
             yield f"the soonest recovery is in {refusal.retry_after_s} s; --wait lets it wait for that"
     if outcome.output_json is not None:
         proposed = msgspec.json.encode(outcome.output_json.get("proposed_route")).decode()
-        yield f"would run: {plain(proposed, 400)}"
+        yield f"would run: {plain(proposed)}"
 
 
 def _details(evidence: Evidence) -> Iterator[str]:

@@ -121,8 +121,10 @@ def set_(
     clear_preset: Annotated[str | None, _option("--clear-preset", "Remove a preset.")] = None,
     clear: Annotated[
         list[str] | None,
-        _option(
-            "--clear", "Put any key back to its default, as cooldown.default_seconds; repeat it for more."
+        Parameter(
+            name="--clear",
+            negative=(),
+            help="Put any key back to its default, as cooldown.default_seconds; repeat it for more.",
         ),
     ] = None,
     project_dir: ProjectDir = Path(),
