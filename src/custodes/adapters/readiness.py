@@ -54,7 +54,10 @@ def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, 
         programs = [model for model in descriptor.models if model.argv]
         if not programs:
             file = f".coding-os/adapters/{descriptor.id}/adapter.yaml"
-            return "no_program", f"no program is named; list one under models: in {file}"
+            return (
+                "no_program",
+                f"no program is named; name one in {file}: models: [{{id: test, argv: [make, test]}}]",
+            )
         if not any(find_program(model.argv[0], path) for model in programs):
             names = ", ".join(f"'{model.argv[0]}'" for model in programs)
             return "missing", f"none of its programs was found: {names}"

@@ -163,8 +163,8 @@ class Registry:
                 self._trust[found.id] = known
         if not known[1]:
             raise UntrustedError(
-                f"adapter '{found.id}' is this project's own ({folder}) and may name any program or "
-                f"address; read it, then run `cos adapters trust {found.id}`"
+                f"adapter '{found.id}' is this project's own and may name any program or address; "
+                f"read {PROJECT_FOLDER}/{found.id}, then run `cos adapters trust {found.id}`"
             )
         return digest
 

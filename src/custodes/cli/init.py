@@ -99,7 +99,8 @@ def look(project: Path) -> tuple[Found, ...]:
     from custodes.adapters.registry import Registry
 
     found: list[Found] = []
-    for descriptor in Registry.discover(project).descriptors.values():
+    registry = Registry.discover(project)
+    for descriptor in registry.descriptors.values():
         if not descriptor.can("dispatch"):
             continue
         if descriptor.cli is not None:
@@ -113,7 +114,8 @@ def look(project: Path) -> tuple[Found, ...]:
             if not given and here:
                 reason = f"its address is {descriptor.endpoint.base_url}"
         else:
-            here, reason = True, "runs the programs that the project names"
+            here = True
+            reason = registry.readiness(descriptor.id).reason or "runs the programs that the project names"
         found.append(Found(id=descriptor.id, label=descriptor.label, found=here, reason=reason))
     return tuple(sorted(found, key=lambda one: (not one.found, one.id)))
 
