@@ -169,6 +169,7 @@ def schema_for(role: Role) -> dict[str, Any]:
     return msgspec.json.schema(SLICES[role])
 
 
+_LEAST = '{"summary": "…"}'
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<body>.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -181,6 +182,7 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
     """
     if isinstance(answer, bytes):
         answer = answer.decode(errors="replace")
+    document: Any = answer
     if isinstance(answer, str):
         if len(answer.encode()) > MAX_BYTES:
             raise EvidenceError(
@@ -188,12 +190,14 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
             )
         fenced = _FENCE.match(answer)
         try:
-            answer = json.loads(fenced["body"] if fenced else answer)
+            document = json.loads(fenced["body"] if fenced else answer)
         except ValueError:
-            raise EvidenceError(f"the answer is not the {role}'s evidence: it is no JSON object") from None
-    if not isinstance(answer, dict):
-        raise EvidenceError(f"the answer is not the {role}'s evidence: a JSON object is wanted")
+            document = None
+    if not isinstance(document, dict):
+        raise EvidenceError(
+            f"the answer is not the {role}'s evidence: it is no JSON object; the least is {_LEAST}"
+        )
     try:
-        return msgspec.convert({"role": role, **answer}, SLICES[role])  # type: ignore[return-value]
+        return msgspec.convert({"role": role, **document}, SLICES[role])  # type: ignore[return-value]
     except msgspec.ValidationError as error:
         raise EvidenceError(f"the answer is not the {role}'s evidence: {error}") from None
