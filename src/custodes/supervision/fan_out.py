@@ -169,12 +169,14 @@ class FanOut:
             )
             return
         if isinstance(frozen, Job):
-            await self._launch_job(child, frozen, tree)
+            await self._launch_job(child, frozen.informed(await tree.history()), tree)
             return
         run_id, work = child.run_id, child.work
-        outcome = (
-            refused(run_id, work, frozen) if isinstance(frozen, Refusal) else proposed(run_id, work, frozen)
-        )
+        if isinstance(frozen, Refusal):
+            outcome = refused(run_id, work, frozen)
+        else:
+            route = frozen.route(await tree.history())
+            outcome = proposed(run_id, work, route, frozen.estimate(route))
         await record_unrun(tree.services.health, self._conversation.id, outcome, mutable=False)
         self._end(child, outcome)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,8 @@ import anyio
 from custodes.actors import ActorRef
 from custodes.adapters.registry import Registry
 from custodes.policy.catalog import Catalog
+from custodes.policy.explain import Estimate, estimate
+from custodes.policy.history import Record
 from custodes.policy.policy import Policy
 from custodes.policy.roles import ROLE_DEFAULTS, Role, is_role, unknown_role
 from custodes.policy.routing import Resolution, Route, RouteRequest
@@ -48,6 +50,19 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What routing is asked, frozen with the work: no later policy or adapter changes its answer."""
+
+    request: RouteRequest
+    policy: Policy
+    catalog: Catalog
+    session: str
+
+    def resolve(self, records: tuple[Record, ...] = ()) -> Resolution:
+        return resolve_route(self.request, self.policy, self.catalog, self.session, records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Work for a child. No later change of policy or adapters retargets it."""
 
@@ -59,8 +74,36 @@ class Job:
     candidates: tuple[Route, ...]
     """The route first, then what the fallback policy lets stand in for it."""
     passed_over: tuple[str, ...]
+    question: Question
     may_start: Callable[[], Exceeded | None]
     fan_slots: anyio.CapacityLimiter | None = None
+
+    def informed(self, records: tuple[Record, ...]) -> Job:
+        """The job once past attempts were looked at (resolution step 6). They may choose among what can
+        run; they never take the last candidate away."""
+        resolution = self.question.resolve(records) if records else None
+        if resolution is None or not resolution.candidates:
+            return self
+        return replace(
+            self,
+            candidates=resolution.candidates,
+            passed_over=tuple(str(other) for other in resolution.passed_over),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A dry run: the route that a child would take, and nothing of it run."""
+
+    question: Question
+
+    def route(self, records: tuple[Record, ...]) -> Route:
+        informed = self.question.resolve(records).candidates
+        return (informed or self.question.resolve().candidates)[0]
+
+    def estimate(self, route: Route) -> Estimate | None:
+        adapter = self.question.catalog.find(route.adapter)
+        return estimate(route, adapter.descriptor) if adapter else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +134,8 @@ class Plain:
     route: Route
 
 
-Frozen = Job | Plain | Refusal | Route | Unsupervised
-"""What work comes to; a bare route is the dry run's."""
+Frozen = Job | Plain | Proposal | Refusal | Unsupervised
+"""What work comes to."""
 
 
 def freeze(
@@ -130,11 +173,17 @@ def freeze(
         role=work.role, adapter=work.adapter, model=work.model, effort=work.effort, timeout=work.timeout
     )
     gated = decision == "below_gate"
-    resolution = resolve_route(request, Policy() if gated else policy, Catalog.of(registry()), session)
+    question = Question(
+        request=request,
+        policy=Policy() if gated else policy,
+        catalog=Catalog.of(registry()),
+        session=session,
+    )
+    resolution = question.resolve()
     if (refusal := _refusal(resolution)) is not None:
         return refusal
     if decision == "suggest":
-        return resolution.candidates[0]
+        return Proposal(question=question)
     if gated:
         return Plain(
             run_id=run_id,
@@ -152,6 +201,7 @@ def freeze(
         mutable=mutable,
         candidates=resolution.candidates,
         passed_over=tuple(str(other) for other in resolution.passed_over),
+        question=question,
         may_start=may_start,
         fan_slots=fan_slots,
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from custodes.actors import ActorError, ActorRef
 from custodes.adapters.port import Failure
+from custodes.policy.explain import Estimate
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
 from custodes.supervision.admission import Record
@@ -24,14 +25,18 @@ def refused(run_id: str, work: Work, refusal: Refusal) -> Outcome:
     return Outcome(run_id=run_id, role=work.role, name=work.label, status="refused", refusal=refusal)
 
 
-def proposed(run_id: str, work: Work, route: Route) -> Outcome:
-    """A dry run: the route it would have taken, and nothing spent (seed 000, ``suggest``)."""
+def proposed(run_id: str, work: Work, route: Route, estimate: Estimate | None) -> Outcome:
+    """A dry run: the route it would have taken, what that is reckoned at, and nothing spent (seed 000,
+    ``suggest``)."""
     return Outcome(
         run_id=run_id,
         role=work.role,
         name=work.label,
         status="skipped",
-        output_json={"proposed_route": msgspec.to_builtins(route)},
+        output_json={
+            "proposed_route": msgspec.to_builtins(route),
+            "estimate": msgspec.to_builtins(estimate),
+        },
     )
 
 

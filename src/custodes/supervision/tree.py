@@ -6,6 +6,7 @@ file; no ticket is lost, since tickets are rows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,17 +15,23 @@ from anyio.abc import TaskGroup
 
 from custodes.actors import Actor, ChildSpec, ContextHooks, StartFailed, Supervisor
 from custodes.adapters.registry import Registry
+from custodes.policy.history import Record
 from custodes.policy.settings import Settings
 from custodes.store import Database, StoreError
 from custodes.supervision.clock import now
 from custodes.supervision.health import HealthActor
+from custodes.supervision.history import recorded
 from custodes.supervision.job import Emit, Services
 from custodes.supervision.recovery import close_dead_owners
 from custodes.supervision.schema import MIGRATIONS
 from custodes.supervision.scopes import Scopes
 from custodes.telemetry import attach, capture, current_tracer
 
+logger = logging.getLogger("custodes.supervision")
+
 DATABASE = Path(".coding-os", "custodes.db")
+HISTORY_S = 60.0
+"""How long what was read of past attempts is good for, in seconds: one more of thousands changes little."""
 
 
 class StoreActor(Actor):
@@ -51,6 +58,8 @@ class Tree:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._store: StoreActor | None = None
+        self._history: tuple[Record, ...] = ()
+        self._history_until = float("-inf")
         self.root = Supervisor(
             (
                 ChildSpec("store", self._new_store, shutdown=10),
@@ -96,6 +105,17 @@ class Tree:
         :raises UnknownChild: it is between two incarnations.
         """
         return self.root.supervisor("conversations")
+
+    async def history(self) -> tuple[Record, ...]:
+        """What past attempts say, at most :data:`HISTORY_S` old; nothing where the store cannot be asked."""
+        database = self._store.database if self._store is not None else None
+        if database is not None and anyio.current_time() >= self._history_until:
+            try:
+                self._history = await database.read(recorded)
+            except StoreError as error:
+                logger.warning("routing goes without its history: %s", error)
+            self._history_until = anyio.current_time() + HISTORY_S
+        return self._history
 
     def _new_store(self) -> StoreActor:
         self._store = StoreActor(self._project)

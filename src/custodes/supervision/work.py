@@ -113,5 +113,5 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     """Seed 000, "Dispatch identity and evidence": gen_ai.*, capacity_scope, health_*, error_category, …"""
     output_json: dict[str, Any] | None = None
-    """``{"proposed_route": …}`` where the mode is ``suggest``."""
+    """``{"proposed_route": …, "estimate": …}`` where the mode is ``suggest``."""
     native: Any = None
