@@ -1,0 +1,1 @@
+"""Hermes Agent as a runtime. See README.md."""

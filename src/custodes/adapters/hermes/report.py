@@ -1,0 +1,60 @@
+"""Its usage file: the one place where it says whether it is done. It exits 0 with an error as its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from custodes.adapters import native
+from custodes.adapters.port import Usage
+
+_MAX_BYTES = 1 << 20
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """``completed`` and ``failed`` as it states them, None where it wrote none. ``calls`` counts the requests
+    of its loop: more than one means that a tool was used in between, or that a stream was tried again."""
+
+    completed: bool | None = None
+    failed: bool | None = None
+    calls: int = 0
+    model: str | None = None
+    session: str | None = None
+    failure: str = ""
+    usage: Usage | None = None
+
+
+def read_report(file: Path) -> Report:
+    """What it wrote; an empty Report where it wrote nothing readable."""
+    try:
+        with file.open("rb") as opened:
+            said: Any = native.mapping(native.decode(opened.read(_MAX_BYTES)))
+    except OSError:
+        return Report()
+    usage = Usage(
+        input_tokens=native.count(said.get("input_tokens")),
+        output_tokens=native.count(said.get("output_tokens")),
+        cached_input_tokens=native.count(said.get("cache_read_tokens")),
+        cost_usd=_cost(said.get("estimated_cost_usd"), said.get("cost_status")),
+    )
+    return Report(
+        completed=_flag(said.get("completed")),
+        failed=_flag(said.get("failed")),
+        calls=native.count(said.get("api_calls")) or 0,
+        model=native.text(said.get("model")) or None,
+        session=native.text(said.get("session_id")) or None,
+        failure=native.text(said.get("failure"))[:8_000],
+        usage=usage if usage != Usage() else None,
+    )
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _cost(value: object, status: object) -> float | None:
+    """It says 0.0 where it knows no price, and that it is unknown beside it."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return float(value) if known and status not in (None, "unknown") else None  # type: ignore[arg-type]

@@ -1,0 +1,173 @@
+"""Hermes as it was recorded, through the adapter and the real process runner."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from custodes.adapters import Progress, Registry, Runtime, Usage
+from support.replay import FIXTURES, replay, request, stand_in
+
+pytestmark = pytest.mark.anyio
+
+AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
+BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
+INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
+CUT = {"category": "provider", "retryable": False, "outcome": "unknown"}
+CAPTURES: dict[str, dict[str, Any]] = {
+    "429": {"category": "capacity", "retryable": True, "retry_after_s": 7, "outcome": "known_failed"},
+    # "check your plan and billing details": it waits for a person.
+    "quota": BILLING,
+    "402": BILLING,
+    "401": AUTH,
+    "403": AUTH,
+    "500": {"category": "provider", "retryable": True, "outcome": "unknown", "overloaded": False},
+    "529": {"category": "provider", "retryable": True, "outcome": "unknown", "overloaded": True},
+    "ctx400": INVALID,
+    "model404": INVALID,
+    "cut": CUT,
+    "malformed": CUT,
+    "hang": CUT,
+    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+}
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Runtime:
+    return Registry.discover(tmp_path).runtime("hermes")
+
+
+@pytest.mark.parametrize("case", CAPTURES)
+async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
+    """It exits 0 in most of them, with the error as its answer."""
+    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / case)
+    seen: list[Progress] = []
+    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
+    assert result.text == ""
+    assert result.usage is None
+    assert "output" not in {each.kind for each in seen}
+
+
+@pytest.mark.parametrize(
+    ("case", "tokens"),
+    [("success", (11, 5)), ("tool_sleep.sigTERM", (22, 10)), ("tool_sleep.sigINT", (22, 10))],
+)
+async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
+    case: str, tokens: tuple[int, int], runtime: Runtime, tmp_path: Path
+) -> None:
+    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / case)
+    seen: list[Progress] = []
+    result = await runtime.dispatch(request(here, tmp_path, mutable=True), seen.append)
+    assert result.failure is None
+    assert result.text == "MOCK-OK"
+    assert result.native_thread_id is not None
+    assert result.native_thread_id.startswith("20261130_")
+    assert result.served_model == "mock-model"
+    # A cost of 0.0 whose status is "unknown" is none.
+    assert result.usage == Usage(input_tokens=tokens[0], output_tokens=tokens[1], cached_input_tokens=0)
+    assert [each.kind for each in seen] == ["started", "output", "usage"]
+
+
+def run(answer: str, code: int = 0, **report: object) -> str:
+    """A program that answers and reports so."""
+    return f"""#!/bin/sh
+while [ "$1" != --usage-file ]; do shift; done
+cat > "$2" <<'EOF'
+{json.dumps(report)}
+EOF
+cat <<'EOF'
+{answer}
+EOF
+exit {code}
+"""
+
+
+async def test_an_answer_that_is_not_reported_as_complete_is_none(runtime: Runtime, tmp_path: Path) -> None:
+    here = stand_in(tmp_path, "hermes", run("Half an answer", completed=False, failed=False, api_calls=1))
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
+
+
+async def test_an_answer_without_a_report_is_none(runtime: Runtime, tmp_path: Path) -> None:
+    here = stand_in(tmp_path, "hermes", "#!/bin/sh\necho MOCK-OK\n")
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
+
+
+async def test_an_answer_about_limits_is_an_answer(runtime: Runtime, tmp_path: Path) -> None:
+    said = "HTTP 429: rate limit reached is what the log says."
+    here = stand_in(tmp_path, "hermes", run(said, completed=True, failed=False, api_calls=1))
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is None
+    assert result.text == said
+
+
+async def test_a_limit_at_a_later_request_leaves_open_what_its_tools_did(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    limited = run("HTTP 429: Rate limit reached.", completed=False, failed=True, api_calls=2)
+    here = stand_in(tmp_path, "hermes", limited)
+    result = await runtime.dispatch(request(here, tmp_path, mutable=True), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
+    assert result.failure.accepted
+
+
+async def test_a_known_cost_is_told(runtime: Runtime, tmp_path: Path) -> None:
+    paid = run("Done.", completed=True, failed=False, estimated_cost_usd=0.25, cost_status="estimated")
+    result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", paid), tmp_path), lambda _: None)
+    assert result.usage == Usage(cost_usd=0.25)
+
+
+@pytest.mark.parametrize("mutable", [False, True])
+async def test_read_only_work_may_write_to_an_empty_folder_alone(
+    mutable: bool, runtime: Runtime, tmp_path: Path
+) -> None:
+    script = f"""#!/bin/sh
+echo "$@" > {tmp_path}/words
+env > {tmp_path}/environment
+ls -A "$HERMES_WRITE_SAFE_ROOT" > {tmp_path}/inside
+"""
+    await runtime.dispatch(
+        request(stand_in(tmp_path, "hermes", script), tmp_path, mutable=mutable), lambda _: None
+    )
+    words, held = (tmp_path / "words").read_text(), (tmp_path / "environment").read_text()
+    assert ("--toolsets file,todo" in words) is not mutable
+    assert ("HERMES_WRITE_SAFE_ROOT=" in held) is not mutable
+    if not mutable:
+        assert (tmp_path / "inside").read_text() == ""
+
+
+async def test_a_prompt_that_looks_like_an_option_stays_a_prompt(runtime: Runtime, tmp_path: Path) -> None:
+    here = stand_in(tmp_path, "hermes", f'#!/bin/sh\nprintf "%s" "$1" > {tmp_path}/first\n')
+    await runtime.dispatch(request(here, tmp_path, prompt="--yolo"), lambda _: None)
+    assert (tmp_path / "first").read_text() == "--oneshot=--yolo"
+
+
+async def test_a_prompt_that_is_too_long_for_the_system_is_invalid(runtime: Runtime, tmp_path: Path) -> None:
+    here = stand_in(tmp_path, "hermes", "#!/bin/sh\n")
+    result = await runtime.dispatch(request(here, tmp_path, prompt="x" * 3_000_000), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"effort": "high"}, {"schema": {"type": "object"}}, {"model": "--yolo"}, {"resume": "5"}],
+    ids=str,
+)
+async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
+    asked: dict[str, Any], runtime: Runtime, tmp_path: Path
+) -> None:
+    here = stand_in(tmp_path, "hermes", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    result = await runtime.dispatch(request(here, tmp_path, **asked), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
+    assert not (tmp_path / "ran").exists()
