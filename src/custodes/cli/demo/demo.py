@@ -169,6 +169,8 @@ def _what_next() -> None:
     found = [runtime for runtime in look(Path()) if runtime.found]
     write()
     write(f"{paint('next', 'bold')}, in a project of yours:")
+    if shutil.which("cos") is None:
+        write(f'  export PATH="{Path(sys.executable).parent}:$PATH"   brings cos along')
     write(f"  cos init                 would configure: {', '.join(r.id for r in found)}")
     write("  cos supervision enable   turns supervision on; cos supervision show says what it would do")
     write('  cos dispatch --role reviewer "What in this project would you change first?"')
