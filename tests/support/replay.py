@@ -64,3 +64,16 @@ def request(place: Path, folder: Path, **asked: object) -> DispatchRequest:
         environment={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)},
     )
     return msgspec.structs.replace(plain, **asked)
+
+
+def aimed(asked: DispatchRequest, folder: Path, binary: str, script: str) -> DispatchRequest:
+    """A request that finds this program under that name, with ``folder`` for a home."""
+    place = stand_in(folder, binary, script)
+    environment = {"PATH": f"{place}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)}
+    return msgspec.structs.replace(asked, environment={**environment, **asked.environment})
+
+
+def prints(*lines: str, error: str = "", code: int = 0) -> str:
+    """A program that prints these lines to standard output, and ``error`` to standard error."""
+    out = "\n".join(lines)
+    return f"#!/bin/sh\ncat <<'EOF'\n{out}\nEOF\ncat >&2 <<'EOF'\n{error}\nEOF\nexit {code}\n"
