@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -46,7 +47,23 @@ class Recording:
             text = raw.read_text(errors="replace") if raw.exists() else ""
             for name, stand_in in names.items():
                 text = text.replace(name, stand_in)
+            lines = [_trimmed(line) for line in text.splitlines(keepends=True)]
             target = self._to.with_suffix(f".{kind}")
-            target.write_text(_UUID.sub(numbered, text))
+            target.write_text(_UUID.sub(numbered, "".join(lines)))
             if not text:
                 target.unlink()
+
+
+def _trimmed(line: str) -> str:
+    """A JSON line with its long lists of plain words (tools, commands) cut to three."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(event, dict):
+        return line
+    short = {
+        key: value[:3] if isinstance(value, list) and len(value) > 8 and isinstance(value[0], str) else value
+        for key, value in event.items()
+    }
+    return json.dumps(short, ensure_ascii=False, separators=(",", ":")) + "\n"

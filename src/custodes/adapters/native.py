@@ -6,6 +6,7 @@ A listener reads the program's lines while they come; what they mean is each ada
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -90,6 +91,11 @@ def not_forwarded(value: str) -> str:
     if not value or value.startswith("-") or any(ord(char) < 32 for char in value):
         return f"{value!r} is no id"
     return ""
+
+
+def now() -> datetime:
+    """The wall clock, aware, in this machine's zone: what a program's clock times without a zone are in."""
+    return datetime.now().astimezone()
 
 
 def decode(line: bytes | str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from datetime import datetime
 
 from custodes.adapters import failures, native
@@ -18,8 +19,11 @@ _TOO_OLD = re.compile(r"unknown (?:option|argument|command)", re.IGNORECASE)
 
 
 class ClaudeRuntime:
-    def __init__(self, descriptor: Descriptor) -> None:
+    """``clock`` gives an aware now: stated moments are turned into seconds by it."""
+
+    def __init__(self, descriptor: Descriptor, clock: Callable[[], datetime] = native.now) -> None:
         self._descriptor = descriptor
+        self._clock = clock
 
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
@@ -39,7 +43,7 @@ class ClaudeRuntime:
         )
         if isinstance(ended, Failure):
             return DispatchResult(failure=ended)
-        failure = verdict(ended, stream, who, timeout_s=request.timeout_s, now=datetime.now().astimezone())
+        failure = verdict(ended, stream, who, timeout_s=request.timeout_s, now=self._clock())
         if failure is not None:
             failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         result = stream.result if failure is None else None
@@ -66,9 +70,9 @@ def verdict(
     if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
         return unfinished
     if stream.result is None:
-        if ended.stopped and stream.retrying is not None:
+        if stream.retrying is not None:
             return told(stream.retrying, stream, who, now)
-        return _without_result(ended, stream, who)
+        return _without_result(ended, stream, who, now)
     if (trouble := stream.trouble()) is not None:
         return told(trouble, stream, who, now)
     text, structured = stream.result.get("result"), stream.result.get("structured_output")
@@ -94,14 +98,14 @@ def told(trouble: Trouble, stream: Stream, who: str, now: datetime) -> Failure:
     return failures.classify(said, who=who, now=now)
 
 
-def _without_result(ended: ProcessResult, stream: Stream, who: str) -> Failure:
+def _without_result(ended: ProcessResult, stream: Stream, who: str, now: datetime) -> Failure:
     code = f"exit status {ended.exit_code}"
     if stream.session:
         return failures.failure("cut", who, detail=code)
     if _TOO_OLD.search(stream.words):
         return failures.failure("missing", who, detail="it does not know an option; is it too old?")
     said = failures.Said(message=stream.words)
-    kind = failures.kind_of(said, datetime.now().astimezone()) if stream.words.strip() else "other"
+    kind = failures.kind_of(said, now) if stream.words.strip() else "other"
     return failures.failure(kind, who, detail=code)
 
 

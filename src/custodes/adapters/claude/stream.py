@@ -36,6 +36,7 @@ class Stream:
         self._progress = progress
         self.session = ""
         self.model = ""
+        """Which one answered; what was only asked for is not told."""
         self.output_seen = False
         self.tools = False
         self.retrying: Trouble | None = None
@@ -96,8 +97,6 @@ class Stream:
         )
 
     def _system(self, event: Mapping[str, Any]) -> bool:
-        if event.get("subtype") == "init":
-            self.model = self.model or native.text(event.get("model"))
         if event.get("subtype") != "api_retry":
             return False
         status, attempt = event.get("error_status"), native.count(event.get("attempt")) or 1

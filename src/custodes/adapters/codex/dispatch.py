@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -25,15 +25,18 @@ _TOO_OLD = re.compile(r"unexpected argument|unrecognized subcommand|unknown feat
 
 
 class CodexRuntime:
-    def __init__(self, descriptor: Descriptor) -> None:
+    """``clock`` gives an aware now, in the zone that clock times without one are read in."""
+
+    def __init__(self, descriptor: Descriptor, clock: Callable[[], datetime] = native.now) -> None:
         self._descriptor = descriptor
+        self._clock = clock
 
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
         model = request.model or self._descriptor.default_model or ""
         if wrong := self._refusal(request, model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
-        stream = Stream(progress, lambda: datetime.now().astimezone())
+        stream = Stream(progress, self._clock)
         binary = self._descriptor.cli.binary if self._descriptor.cli else "codex"
         schema = strict(request.schema) if request.schema is not None else None
         with _schema_file(schema) as schema_file:
@@ -48,7 +51,7 @@ class CodexRuntime:
             )
         if isinstance(ended, Failure):
             return DispatchResult(failure=ended)
-        failure = verdict(ended, stream, who, timeout_s=request.timeout_s)
+        failure = verdict(ended, stream, who, timeout_s=request.timeout_s, now=self._clock())
         if failure is not None:
             failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         text = "" if failure else stream.text.strip()
@@ -67,7 +70,9 @@ class CodexRuntime:
         return native.not_forwarded(model) or (native.not_forwarded(request.resume) if request.resume else "")
 
 
-def verdict(ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float) -> Failure | None:
+def verdict(
+    ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float, now: datetime
+) -> Failure | None:
     """None where its turn is completed, with exit code 0 and an answer."""
     if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
         return unfinished
@@ -85,7 +90,7 @@ def verdict(ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float)
     if _TOO_OLD.search(stream.words):
         return failures.failure("missing", who, detail="it does not know an option; is it too old?")
     said = failures.Said(message=stream.words)
-    kind = failures.kind_of(said, datetime.now().astimezone()) if stream.words.strip() else "other"
+    kind = failures.kind_of(said, now) if stream.words.strip() else "other"
     return failures.failure(kind, who, detail=code)
 
 
