@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from custodes.adapters.errors import DescriptorError, near_miss
+from custodes.adapters.errors import DescriptorError, instead, near_miss
 
 Capability = Literal[
     "dispatch",
@@ -198,7 +198,7 @@ _IGNORED: dict[str, frozenset[str]] = {
         }
     ),
     "runtime_entrypoints": frozenset({"chat", "hooks"}),
-    "models[]": frozenset({"name", "description", "tier", "family", "context_window", "notes", "status"}),
+    "models[]": frozenset({"name", "description", "family", "context_window", "notes", "status"}),
     "cli": frozenset({"install", "docs"}),
 }
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -235,9 +235,7 @@ def _check_keys(raw: Mapping[str, Any], file: Path) -> list[str]:
         if key in _IGNORED.get(shape, ()) or key.startswith("x-"):
             ignored.append(where)
             continue
-        known = sorted(_fields(shape))
-        hint = near_miss(key, known) or f"; known are {', '.join(known)}"
-        raise DescriptorError(f"{file}: unknown key '{where}'{hint}")
+        raise DescriptorError(f"{file}: unknown key '{where}'; {instead(key, sorted(_fields(shape)))}")
     return ignored
 
 
@@ -246,9 +244,9 @@ def _check_capabilities(raw: Mapping[str, Any], file: Path) -> None:
     named = entrypoints.get("capabilities") if isinstance(entrypoints, Mapping) else None
     for number, capability in enumerate(named if isinstance(named, list) else ()):
         if isinstance(capability, str) and capability not in CAPABILITIES:
-            hint = near_miss(capability, CAPABILITIES) or f"; known are {', '.join(CAPABILITIES)}"
             at = f"runtime_entrypoints.capabilities[{number}]"
-            raise DescriptorError(f"{file}: {at}: unknown capability '{capability}'{hint}")
+            hint = instead(capability, CAPABILITIES)
+            raise DescriptorError(f"{file}: {at}: unknown capability '{capability}'; {hint}")
 
 
 def _fields(shape: str) -> set[str]:
@@ -297,8 +295,8 @@ def _check(found: Descriptor, file: Path) -> None:
         raise wrong("default_effort", f"'{found.default_effort}' is not one of efforts{hint}")
     if len(set(found.efforts)) != len(found.efforts):
         raise wrong("efforts", "names one effort twice")
-    for field, entry in (("dispatch", "dispatch"), ("transcript", "transcript")):
-        module = getattr(found.runtime_entrypoints, entry)
+    for field in ("dispatch", "transcript"):
+        module = getattr(found.runtime_entrypoints, field)
         if module is not None and not re.fullmatch(r"[A-Za-z_]\w*\.py", module):
             raise wrong(
                 f"runtime_entrypoints.{field}",

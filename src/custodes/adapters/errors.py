@@ -1,8 +1,7 @@
-"""What can be wrong with an adapter, in words for the person who reads them."""
+"""What can be wrong with an adapter, and what was probably meant, in words for the person who reads them."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -18,7 +17,24 @@ class UntrustedError(AdapterError):
     """A project's own adapter that the person has not trusted, or that changed since."""
 
 
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known word that was probably meant; ``cutoff`` is how alike they must be, 0 to 1."""
+    import difflib  # only errors need it
+
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
 def near_miss(wrong: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` where one of ``known`` is close to ``wrong``, else ``""``."""
-    close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    close = closest(wrong, known)
+    return f"; did you mean '{close}'?" if close else ""
+
+
+def instead(word: str, known: Iterable[str]) -> str:
+    """What would work in place of ``word``: the near miss where there is one, and every choice."""
+    known = list(known)
+    if not known:
+        return ""
+    close = closest(word, known) or closest(word.lower(), known)
+    return (f"did you mean '{close}'? " if close else "") + f"Known: {', '.join(known)}"

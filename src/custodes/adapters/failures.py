@@ -37,7 +37,7 @@ Kind = Literal[
 _TABLE: dict[Kind, tuple[Category, bool, bool, str]] = {
     # kind: (category, retryable, known_failed, what we say)
     "limit": ("capacity", True, True, "reported a limit"),
-    "billing": ("unavailable", False, True, "billing: reported a payment or plan stop"),
+    "billing": ("unavailable", False, True, "reported a payment or plan stop"),
     "overloaded": ("provider", True, False, "reported overload"),
     "server": ("provider", True, False, "reported a server error"),
     "timeout": ("timeout", False, False, "did not finish in time"),
@@ -68,8 +68,8 @@ def failure(
     """The table's row as a Failure. ``who`` and ``detail`` are ours (an adapter's id, a status), never
     provider text."""
     category, retryable, known, says = _TABLE[kind]
-    reason = f"{who} {says}" if kind != "billing" else f"billing: {who} reported a payment or plan stop"
     wait = retry_after_s if retryable else None
+    reason = f"{'billing: ' if kind == 'billing' else ''}{who} {says}"
     reason += f" ({detail})" if detail else ""
     reason += f"; stated wait {wait} s" if wait else ""
     return Failure(
@@ -167,7 +167,7 @@ _OWN = _words(
     r"capacity recovery probe already running",
     r"no eligible dispatch adapter",
     r"stated a failure of category",
-    *(re.escape(says.removeprefix("billing: ")) for _, _, _, says in _TABLE.values()),
+    *(re.escape(says) for _, _, _, says in _TABLE.values()),
 )
 _BILLING = _words(
     r"insufficient[ _](?:balance|quota|credits?|funds)",
@@ -178,7 +178,8 @@ _BILLING = _words(
     r"billing or payment",
     r"out of credits",
 )
-_BAD_KEY = _words(r"(?:invalid|incorrect|missing|expired) (?:x-)?api[- _]key", r"api key not valid")
+_BAD_KEY_WORDS = (r"(?:invalid|incorrect|missing|expired) (?:x-)?api[- _]key", r"api key not valid")
+_BAD_KEY = _words(*_BAD_KEY_WORDS)
 _OVERLOADED = _words(
     r"overloaded(?:_error)?",
     r"(?:model|server) is (?:currently )?at capacity",
@@ -210,7 +211,7 @@ _WORDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             r"please (?:run /?)?log ?in",
             r"authentication (?:failed|required|error)",
             r"unauthori[sz]ed",
-            _BAD_KEY.pattern.removeprefix(r"(?<![\w-])").removesuffix(r"(?![\w-])"),
+            *_BAD_KEY_WORDS,
             r"(?:oauth )?token (?:has )?expired",
         ),
     ),

@@ -78,21 +78,23 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
         with _lock:
             module = importlib.import_module(f"{package}.{file.stem}") if package else _import_file(file, key)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-        raise AdapterError(f"adapter '{descriptor.id}': {file} cannot be imported: {said}") from error
+        raise AdapterError(f"adapter '{descriptor.id}': {file} cannot be imported: {_said(error)}") from error
     make = getattr(module, "runtime", None)
     if not callable(make):
         raise AdapterError(f"adapter '{descriptor.id}': {file} has no function runtime(descriptor)")
     try:
         runtime: Runtime = make(descriptor)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
         raise AdapterError(
-            f"adapter '{descriptor.id}': {file}: runtime(descriptor) failed: {said}"
+            f"adapter '{descriptor.id}': {file}: runtime(descriptor) failed: {_said(error)}"
         ) from error
     if not callable(getattr(runtime, "dispatch", None)):
         raise AdapterError(f"adapter '{descriptor.id}': {file}: what runtime() returns has no dispatch()")
     return runtime
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
 def _import_file(file: Path, key: str) -> ModuleType:

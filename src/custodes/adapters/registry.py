@@ -20,7 +20,7 @@ import msgspec
 from custodes.adapters import trust as trusting
 from custodes.adapters.agents import PROJECT_FILE, read_agents
 from custodes.adapters.descriptor import Descriptor, describe
-from custodes.adapters.errors import AdapterError, DescriptorError, UntrustedError, near_miss
+from custodes.adapters.errors import AdapterError, DescriptorError, UntrustedError, instead, near_miss
 from custodes.adapters.loading import load_runtime
 from custodes.adapters.manifest import Identity, identity, read_mapping
 from custodes.adapters.port import Runtime
@@ -96,8 +96,8 @@ class Registry:
             return self.descriptors[adapter]
         if adapter in self.errors:
             raise DescriptorError(self.errors[adapter])
-        hint = near_miss(adapter, self.descriptors) or f"; known are {', '.join(sorted(self.descriptors))}"
-        raise AdapterError(f"there is no adapter '{adapter}'{hint}")
+        hint = instead(adapter, sorted(self.descriptors))
+        raise AdapterError(f"there is no adapter '{adapter}'; {hint}")
 
     def readiness(self, adapter: str) -> ReadinessState:
         """Whether it could be called now. Stats only: no program is run and nothing imported."""

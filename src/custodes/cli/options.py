@@ -7,10 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter, Token
 
+from custodes.adapters.errors import instead
 from custodes.cli.output import Format, usage_error
 from custodes.policy.policy import Complexity
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
-from custodes.policy.wording import instead
 
 ProjectDir = Annotated[
     Path,

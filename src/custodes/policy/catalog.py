@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from custodes.adapters.descriptor import Descriptor
+from custodes.adapters.errors import closest, instead
 from custodes.policy import wording
 
 _CONFIGURE = "name an agent that declares dispatch in .coding-os.yaml::agents"
@@ -95,7 +96,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
         elif adapter in self.ineligible:
             would = f"eligible: {', '.join(ids)}"
         else:
-            close = wording.near_miss(adapter, ids)
+            close = closest(adapter, ids)
             would = (f"did you mean '{close}'? " if close else "") + f"eligible: {', '.join(ids)}"
         return Objection(wording=wording.no_eligible_adapter(adapter), hint=f"{why}; {would}")
 
@@ -125,7 +126,7 @@ def model_objection(descriptor: Descriptor, model: str) -> Objection | None:
         return None
     return Objection(
         wording=wording.model_not_declared(model, descriptor.id),
-        hint=wording.instead(model, [m.id for m in descriptor.models]),
+        hint=instead(model, [m.id for m in descriptor.models]),
     )
 
 
@@ -143,5 +144,5 @@ def effort_objection(descriptor: Descriptor, effort: str) -> Objection | None:
         return None
     return Objection(
         wording=wording.effort_not_listed(effort, descriptor.id),
-        hint=wording.instead(effort, descriptor.efforts),
+        hint=instead(effort, descriptor.efforts),
     )

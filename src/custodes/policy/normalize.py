@@ -12,9 +12,10 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from custodes.adapters.errors import closest
 from custodes.policy.policy import Complexity, Cooldown, FallbackPolicy, Mode, Policy, Target
 from custodes.policy.roles import is_role, unknown_role
-from custodes.policy.wording import choices, near_miss
+from custodes.policy.wording import choices
 
 LEGACY_ORCHESTRATOR_MODEL = "orchestrator_model"
 """The older place of ``orchestrator.model``: read where that is empty, kept in step where it is present."""
@@ -85,7 +86,7 @@ def one_of(where: str, value: Any, words: tuple[_T, ...], fold: Callable[[str], 
         if word == found:
             return word
     names = [str(word) for word in words]
-    close = near_miss(found, names) if isinstance(found, str) else None
+    close = closest(found, names) if isinstance(found, str) else None
     raise BadValueError(where, shown(value), choices(names) + (f" (did you mean {close}?)" if close else ""))
 
 
@@ -156,7 +157,7 @@ def _warnings(where: str, fields: dict[str, Any], policy: Policy, legacy: str) -
     found = [
         f"{where}.{key} is no key of the policy and decides nothing; did you mean '{close}'?"
         for key in fields
-        if key not in known and (close := near_miss(key, known, cutoff=0.8))
+        if key not in known and (close := closest(key, known, cutoff=0.8))
     ]
     found += [f"{where}.roles: {unknown_role(role)}" for role in policy.roles if not is_role(role)]
     found += [

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from custodes.adapters.errors import instead
 from custodes.policy.json_text import Edit
 from custodes.policy.normalize import LEGACY_ORCHESTRATOR_MODEL, policy_keys
 from custodes.policy.policy import Target
-from custodes.policy.wording import instead
 
 ROOT = "model_routing"
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeGuard, get_args
 
 import msgspec
 
-from custodes.policy.wording import instead
+from custodes.adapters.errors import instead
 
 Role = Literal[
     "researcher",

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from custodes.adapters.descriptor import Descriptor
+from custodes.adapters.errors import closest, instead
 from custodes.policy import history, wording
 from custodes.policy.catalog import (
     Adapter,
@@ -170,7 +171,7 @@ def _forwards(default: Adapter, order: list[Adapter], model: str, effort: str) -
     declared = [m.id for a in order for m in a.descriptor.models]
     return (
         forwards_models(default.descriptor)
-        and wording.near_miss(model, declared, cutoff=0.85) is None
+        and closest(model, declared, cutoff=0.85) is None
         and (not effort or effort_objection(default.descriptor, effort) is None)
     )
 
@@ -190,7 +191,7 @@ def _no_adapter_fits(order: list[Adapter], model: str, effort: str) -> tuple[Obj
     if objection is None and effort and effort_objection(default.descriptor, effort) is not None:
         return _effort_misfit(default.descriptor, effort), "effort"
     declared = [m.id for a in order for m in a.descriptor.models]
-    hint = wording.instead(model, declared)
+    hint = instead(model, declared)
     if forwarding := [a.id for a in order if forwards_models(a.descriptor)]:
         hint = "; ".join(
             filter(None, (hint, f"name the adapter {wording.choices(forwarding)} to pass it on as it is"))

@@ -41,20 +41,3 @@ def choices(words: Iterable[str]) -> str:
     """``a, b or c``."""
     *head, last = words
     return f"{', '.join(head)} or {last}" if head else last
-
-
-def near_miss(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known word that was probably meant."""
-    import difflib  # only errors need it
-
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
-    return found[0] if found else None
-
-
-def instead(word: str, known: Iterable[str]) -> str:
-    """What would work in place of ``word``: the near miss where there is one, and every choice."""
-    known = list(known)
-    if not known:
-        return ""
-    close = near_miss(word, known) or near_miss(word.lower(), known)
-    return (f"did you mean '{close}'? " if close else "") + f"Known: {', '.join(known)}"

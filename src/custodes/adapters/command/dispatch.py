@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
-from typing import Any
 
 import msgspec
 
-from custodes.adapters import failures
+from custodes.adapters import failures, native
 from custodes.adapters.command.statement import Statement, read_statement
 from custodes.adapters.descriptor import Descriptor, Model
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
-from custodes.adapters.process import (
-    ArgumentsTooLong,
-    KeeperError,
-    ProcessResult,
-    ProgramError,
-    WorkingFolderError,
-    base_environment,
-    run_program,
-)
+from custodes.adapters.process import ProcessResult, ProgramError, base_environment, run_program
 
 MAX_OUTPUT = 1 << 20
 """Bytes of stdout. Evidence is a slice of what was found, not a log of how."""
@@ -80,14 +70,14 @@ class CommandRuntime:
                 keep_bytes=MAX_OUTPUT // 2,
             )
         except ProgramError as error:
-            return DispatchResult(failure=_not_run(error, who))
+            return DispatchResult(failure=native.not_run(error, who))
         text = ended.stdout.decode("utf-8", "replace").strip()
         failure = _failure(ended, listener, text, request, who)
         if failure is not None:
             return DispatchResult(failure=failure)
         # Whether a line is a banner or an answer only its author knows, so output is told at the end.
         progress(Progress(kind="output", chars=len(text)))
-        return DispatchResult(text=text, structured=_structured(text), served_model=program.id)
+        return DispatchResult(text=text, structured=native.decode(text), served_model=program.id)
 
 
 class _Listener:
@@ -114,7 +104,7 @@ class _Listener:
         if len(line) > 2_000 or not _WORTH_READING.search(line):
             return
         text = line.decode("utf-8", "replace")
-        kind = failures.kind_of_text(text, datetime.now().astimezone())
+        kind = failures.kind_of_text(text, native.now())
         if kind in _BY_WORDING and (
             self.kind is None or _BY_WORDING.index(kind) < _BY_WORDING.index(self.kind)
         ):
@@ -125,11 +115,8 @@ def _failure(
     ended: ProcessResult, listener: _Listener, text: str, request: DispatchRequest, who: str
 ) -> Failure | None:
     """None where it did what was asked: exit code 0, an answer, nothing left running."""
-    if ended.timed_out:
-        return _ran(failures.failure("timeout", who, detail=f"{request.timeout_s:g} s"), request)
-    if ended.survivors:
-        left = ", ".join(str(survivor) for survivor in ended.survivors)
-        return _ran(failures.failure("other", who, detail=f"left running: {left}"), request)
+    if (unfinished := native.not_finished(ended, who, request.timeout_s)) is not None:
+        return _ran(unfinished, request)
     statement = listener.statement if listener.stated_last or ended.exit_code else None
     if statement is None and len(text) <= 64_000:
         statement = read_statement(text.encode())  # printed over several lines
@@ -140,7 +127,7 @@ def _failure(
         if listener.kind is None:
             return _ran(failures.failure("other", who, detail=detail), request)
         said = failures.Said(message=listener.worded)
-        wait = failures.stated_wait(said, datetime.now().astimezone())
+        wait = failures.stated_wait(said, native.now())
         return _ran(failures.failure(listener.kind, who, detail=detail, retry_after_s=wait), request)
     if listener.size > MAX_OUTPUT or len(ended.stdout) > MAX_OUTPUT:
         return _ran(failures.failure("other", who, detail=f"printed more than {MAX_OUTPUT} bytes"), request)
@@ -154,23 +141,6 @@ def _ran(failure: Failure, request: DispatchRequest) -> Failure:
     if not request.mutable:
         return failure
     return msgspec.structs.replace(failure, outcome="unknown", accepted=True)
-
-
-def _not_run(error: ProgramError, who: str) -> Failure:
-    if isinstance(error, KeeperError):
-        return failures.failure("other", who, detail="its keeper was lost, so how it ended is unknown")
-    if isinstance(error, WorkingFolderError):
-        return failures.failure("invalid", who, detail="its working folder is not there")
-    if isinstance(error, ArgumentsTooLong):
-        return failures.failure("invalid", who, detail="its arguments are too long for this system")
-    return failures.failure("missing", who, detail="it was not found or is not executable")
-
-
-def _structured(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
 
 
 def runtime(descriptor: Descriptor) -> CommandRuntime:
