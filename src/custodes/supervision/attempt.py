@@ -41,8 +41,6 @@ CANCEL_GRACE_S = 5.0
 """How long a runtime may take to end what it started once it is told to, in seconds."""
 PROOF_BOUND_S = 5.0
 """How long the proof that nothing is left may take after that, in seconds."""
-
-
 SETTLE_BOUND_S = 5.0
 """How long the end of an attempt may wait for the store, in seconds."""
 AT_WORK = ("output", "tool")
@@ -61,7 +59,6 @@ class AttemptRun:
     number: int
     covers: str | None
     _accepted: bool = False
-    _confirmed: bool = False
     _started: float = field(default_factory=time.monotonic)
 
     async def perform(
@@ -147,11 +144,9 @@ class AttemptRun:
             return result
 
     def _on_progress(self, progress: Progress) -> None:
-        if progress.kind in AT_WORK:
+        if progress.kind in AT_WORK and not self._accepted:
             self._accepted = True
-            if not self._confirmed:
-                self._confirmed = True
-                self._confirm()
+            self._confirm()
         self._emit(AttemptProgress, number=self.number, progress=progress)
 
     def _confirm(self) -> None:

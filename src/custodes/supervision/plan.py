@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import graphlib
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from custodes.adapters.errors import near_miss
 from custodes.policy.policy import Complexity
 from custodes.policy.roles import ROLES, Role
 from custodes.supervision.child import Child
@@ -90,7 +90,7 @@ def check(plan: Plan) -> str | None:
                 return f"steps[{number}].{name}: {seconds} is no number of seconds above 0"
         for need in step.needs:
             if need not in ids:
-                return f"steps[{number}].needs: there is no step {need!r}{_near(need, ids)}"
+                return f"steps[{number}].needs: there is no step {need!r}{near_miss(need, ids)}"
     try:
         graphlib.TopologicalSorter({step.id: step.needs for step in plan.steps}).prepare()
     except graphlib.CycleError as error:
@@ -167,17 +167,12 @@ def _explain(document: object, problem: str) -> str:
     place = place.rstrip("`").lstrip(".")
     if message.startswith("Invalid enum value ") and place.endswith(".role"):
         wrong = message.removeprefix("Invalid enum value ").strip("'")
-        near = _near(wrong, ROLES) or f"; the roles are {', '.join(ROLES)}"
+        near = near_miss(wrong, ROLES) or f"; the roles are {', '.join(ROLES)}"
         message = f"unknown role {wrong!r}{near}"
     elif message.startswith("Object contains unknown field "):
         wrong = message.removeprefix("Object contains unknown field ").strip("`")
         known = Step.__struct_fields__ if place.startswith("steps") else Plan.__struct_fields__
-        message = f"unknown key {wrong!r}{_near(wrong, known) or '; known keys are ' + ', '.join(known)}"
+        message = f"unknown key {wrong!r}{near_miss(wrong, known) or '; known keys are ' + ', '.join(known)}"
     elif not place and not isinstance(document, dict):
         message = "a plan is a mapping with `steps`"
     return f"{place}: {message}" if place else message
-
-
-def _near(name: str, known: tuple[str, ...] | list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
