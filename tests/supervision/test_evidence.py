@@ -59,6 +59,8 @@ def test_one_code_fence_around_the_object_is_taken_off() -> None:
         '{"findings": []}',
         "null",
         '{"summary": "a"} trailing',
+        '{"summary": "half a pair \\ud800"}',
+        '{"summary": "a", "more": ' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
 def test_what_is_not_the_slice_is_refused(answer: str) -> None:

@@ -394,3 +394,63 @@ async def test_a_running_child_keeps_its_route_when_the_policy_changes(
             go_on.set()
         outcomes = fan.outcomes
     assert [outcome.attempts[0].adapter for outcome in outcomes] == ["one", "one", "two"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        {"text": "done"},
+        DispatchResult(text=5),  # type: ignore[arg-type]
+        DispatchResult(native_thread_id="half a pair \ud800"),
+        DispatchResult(structured=object()),
+        DispatchResult(failure="broken"),  # type: ignore[arg-type]
+        DispatchResult(failure=Failure(category="capacity", reason="x", retry_after_s="soon")),  # type: ignore[arg-type]
+        DispatchResult(failure=Failure(category="odd", reason="x")),  # type: ignore[arg-type]
+    ],
+)
+async def test_what_is_no_result_fails_its_own_child_alone_and_is_never_sent_again(
+    tmp_path: Path, script: scripted.Script, result: Any
+) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        return result  # type: ignore[no-any-return]
+
+    script.acts.append(act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            fan.start(implement())
+            fan.start(review())
+    assert [outcome.status for outcome in fan.outcomes] == ["unknown", "done"]
+    assert len(fan.outcomes[0].attempts) == 1
+    assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize("scope", ["null\0", "x" * 5000])
+async def test_a_scope_that_is_no_path_is_refused_and_nothing_runs(
+    tmp_path: Path, script: scripted.Script, scope: str
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(implement(scope=(scope,)))
+    assert outcome.status == "refused"
+    assert outcome.refusal is not None
+    assert outcome.refusal.category == "invalid"
+    assert script.requests == []
+
+
+async def test_a_fan_out_without_any_slot_is_refused_where_it_is_asked_for(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        with pytest.raises(ValueError, match="max_parallel"):
+            parent.fan_out(max_parallel=0)
+
+
+@pytest.mark.parametrize("name", ["", "half a pair \ud800", 5])
+async def test_a_conversation_id_that_cannot_be_stored_is_refused_where_it_is_given(
+    tmp_path: Path, name: Any
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision:
+        with pytest.raises((TypeError, ValueError), match="conversation id"):
+            supervision.conversation(name)

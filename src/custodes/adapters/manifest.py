@@ -49,7 +49,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The file's mapping; an empty file is an empty one.
+    """The mapping of a regular file; an empty file is an empty one.
+
+    :raises DescriptorError: as :func:`read_bytes` and :func:`parse_mapping`.
+    """
+    return parse_mapping(path, read_bytes(path))
+
+
+def parse_mapping(path: Path, data: bytes) -> dict[str, Any]:
+    """The mapping that the bytes of ``path`` hold.
 
     YAML 1.2, so ``id: no`` stays text, and a key given twice is an error.
 
@@ -58,7 +66,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     from ruamel.yaml import YAML  # a fifth of a second to import: only where a file is really read
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    data = read_bytes(path)
     try:
         value = YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -93,9 +100,20 @@ def _bound(path: Path, value: Any) -> None:
             for key in here:
                 if not isinstance(key, str):
                     raise DescriptorError(f"{path}: the key {key!r} must be text (put it in quotes)")
+                _check_unicode(path, key)
             pending.extend(here.values())
         elif isinstance(here, list):
             pending.extend(here)
+        elif isinstance(here, str):
+            _check_unicode(path, here)
+
+
+def _check_unicode(path: Path, text: str) -> None:
+    """Refuse what could be neither stored nor sent: YAML's escapes can write half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DescriptorError(f"{path}: {text[:40]!r} holds a character that is no Unicode text") from None
 
 
 def _kind(value: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import anyio
+import msgspec
 from msgspec.structs import replace
 
 from custodes.actors import ActorError
@@ -241,11 +242,17 @@ async def call_runtime(
     The deadline lies past the runtime's own, by the grace it has to end what it started.
     """
     try:
-        with anyio.fail_after(request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S):
-            result = await registry.runtime(adapter).dispatch(request, progress)
+        runtime = registry.runtime(adapter)
     except AdapterError as error:
         failure = Failure(category="unavailable", reason=str(error), outcome="known_failed")
         return DispatchResult(failure=failure)
+    try:
+        with anyio.fail_after(request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S):
+            result = _checked(await runtime.dispatch(request, progress))
+    except _NoResultError as error:
+        logger.warning("adapter %s returned what is no result: %s", adapter, error)
+        reason = "the adapter returned what is no result"
+        return DispatchResult(failure=Failure(category="provider", reason=reason))
     except TimeoutError:
         reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
         return DispatchResult(failure=Failure(category="timeout", reason=reason))
@@ -253,11 +260,30 @@ async def call_runtime(
         logger.exception("adapter %s raised instead of returning a failure", adapter)
         reason = f"the adapter raised {type(error).__name__}"
         return DispatchResult(failure=Failure(category="provider", reason=reason))
-    if result.failure is not None and result.failure.category not in CATEGORIES:
-        logger.warning("adapter %s returned an unclassified failure", adapter)
-        failure = Failure(category="provider", reason="unclassified", accepted=result.failure.accepted)
-        return replace(result, failure=failure)
     return result
+
+
+class _NoResultError(Exception):
+    pass
+
+
+def _checked(result: object) -> DispatchResult:
+    """What an adapter returned, once every field of it is what its type says and could be stored.
+
+    :raises _NoResultError: it is not; the field is named, its value is not.
+    """
+    if not isinstance(result, DispatchResult):
+        raise _NoResultError(f"a {type(result).__name__}")
+    failure = result.failure
+    if isinstance(failure, Failure) and failure.category not in CATEGORIES:
+        failure = Failure(category="provider", reason="unclassified", accepted=failure.accepted)
+        result = replace(result, failure=failure)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(result), type=DispatchResult)
+    except msgspec.ValidationError as error:
+        raise _NoResultError(str(error)) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _NoResultError(type(error).__name__) from None
 
 
 async def run_plainly(plain: Plain, registry: Registry, project: Path) -> Outcome:

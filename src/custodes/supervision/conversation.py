@@ -28,6 +28,10 @@ class Conversation:
     def __init__(
         self, supervision: Supervision, conversation_id: str, adapter: str, dispatch: HostDispatch | None
     ) -> None:
+        if not isinstance(conversation_id, str):
+            raise TypeError(f"a conversation id is text, not {conversation_id!r}")
+        if not conversation_id or conversation_id.encode(errors="ignore").decode() != conversation_id:
+            raise ValueError(f"a conversation id is not empty and is Unicode text, not {conversation_id!r}")
         self.id = conversation_id
         self.adapter = adapter
         """The runtime the conversation itself runs on: where work below the gate goes; "" for none."""

@@ -67,7 +67,11 @@ class Dispatch:
 
     async def perform(self) -> Outcome:
         """Do the work. Cancelled, the running attempt is ended and settled before the cancel goes on."""
-        scope = resolve(self.services.project, self.job.work.scope) if self.job.mutable else READ_ONLY
+        try:
+            scope = resolve(self.services.project, self.job.work.scope) if self.job.mutable else READ_ONLY
+        except (OSError, ValueError) as error:
+            wrong = getattr(error, "strerror", None) or error
+            return await self._refused(self._refusal("invalid", f"a scope is no path: {wrong}"))
         wait_until = anyio.current_time() + self.job.work.wait
         while True:
             async with self._turn(scope):

@@ -7,7 +7,6 @@ one answers is parsed by ``parse`` and refused where it does not fit.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Literal
 
@@ -190,8 +189,8 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
             )
         fenced = _FENCE.match(answer)
         try:
-            document = json.loads(fenced["body"] if fenced else answer)
-        except ValueError:
+            document = msgspec.json.decode(fenced["body"] if fenced else answer)
+        except (msgspec.DecodeError, RecursionError):
             document = None
     if not isinstance(document, dict):
         raise EvidenceError(

@@ -42,6 +42,8 @@ class FanOut:
         self._supervision = conversation.supervision
         self._name = name
         self._budget = budget
+        if max_parallel is not None and max_parallel < 1:
+            raise ValueError(f"max_parallel={max_parallel} runs nothing; 1 or more would work")
         self._slots = anyio.CapacityLimiter(max_parallel) if max_parallel else None
         self._children: list[Child] = []
         self._stops: dict[str, Callable[[str], Awaitable[object]]] = {}

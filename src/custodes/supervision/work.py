@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -40,12 +41,30 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """A label for people (a plan step's id); the role where empty."""
 
+    def __post_init__(self) -> None:
+        """:raises TypeError: a field is not what its type says (a scope that is one string, say).
+        :raises ValueError: a text is no Unicode, so that it could be neither stored nor sent."""
+        for name, kind in _field_types().items():
+            value = getattr(self, name)
+            try:
+                msgspec.json.encode(msgspec.convert(value, kind))
+            except msgspec.ValidationError as error:
+                raise TypeError(f"Work({name}=…): {error}") from None
+            except UnicodeEncodeError:
+                raise ValueError(f"Work({name}=…) holds a character that is no Unicode text") from None
+
     @property
     def label(self) -> str:
         return self.name or self.role
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+@cache
+def _field_types() -> dict[str, Any]:
+    # A complexity nobody knows is below every gate, and no error.
+    return {**get_type_hints(Work), "complexity": str | None}
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a whole fan-out may spend. None is no limit. Nothing starts once ``wall_seconds`` have passed;
     what runs by then keeps its own timeout (``when_spent="stop"`` cancels it instead)."""
 
