@@ -63,4 +63,7 @@ def test_only_what_it_needs_of_our_environment_goes_along() -> None:
     assert given["CUSTODES_RUN"] == "r1"
     assert given["DISABLE_AUTOUPDATER"] == given["DISABLE_TELEMETRY"] == "1"
     assert given["CLAUDE_CODE_MAX_RETRIES"] != "10"
+    assert given["ANTHROPIC_API_KEY"] == "k"
     assert {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"}.isdisjoint(given)
+    cloud = environment(asked(), {**ours, "CLAUDE_CODE_USE_BEDROCK": "1"})
+    assert "AWS_SECRET_ACCESS_KEY" in cloud

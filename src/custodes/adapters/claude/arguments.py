@@ -60,4 +60,5 @@ def environment(request: DispatchRequest, environ: Mapping[str, str]) -> dict[st
     for switch, names in _CLOUDS.items():
         if environ.get(switch):
             kept += [switch, *(name for name in environ if re.fullmatch(names, name))]
-    return base_environment({**_QUIET, **request.environment}, kept)
+    login = {name: environ[name] for name in kept}
+    return base_environment({**login, **_QUIET, **request.environment})

@@ -37,8 +37,9 @@ def environment(request: DispatchRequest, environ: Mapping[str, str]) -> dict[st
     """What Codex needs: its login, its home, and the keys its own configuration says it reads."""
     both = {**environ, **request.environment}
     home = Path(both.get("CODEX_HOME") or Path(both.get("HOME") or "~").expanduser() / ".codex")
-    kept = [name for name in (*_KEPT, *named_variables(home / "config.toml")) if name in environ]
-    return base_environment({"RUST_LOG": _LOG, "NO_COLOR": "1", **request.environment}, kept)
+    kept = (*_KEPT, *named_variables(home / "config.toml"))
+    login = {name: environ[name] for name in kept if name in environ}
+    return base_environment({**login, "RUST_LOG": _LOG, "NO_COLOR": "1", **request.environment})
 
 
 def named_variables(config: Path) -> list[str]:

@@ -1,0 +1,334 @@
+"""Codex as it was recorded, through the adapter and the real process runner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from custodes.adapters import Descriptor, DispatchResult, Progress, Registry, Usage
+from custodes.adapters.codex.dispatch import CodexRuntime
+from support.replay import FIXTURES, replay, request, stand_in
+
+pytestmark = pytest.mark.anyio
+
+CAPTURES = FIXTURES / "codex"
+NOW = datetime(2026, 11, 30, 6, 24, 3, tzinfo=UTC)
+"""When the usage limit "try again at 8:24 AM" was recorded."""
+LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed", "retry_after_s": None}
+BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed", "retry_after_s": None}
+AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
+SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
+OTHER = {"category": "provider", "retryable": False, "outcome": "unknown"}
+INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
+REFUSED = {"category": "unavailable", "retryable": True, "outcome": "known_failed"}
+
+FAILED: dict[str, dict[str, Any]] = {
+    "limit": {**LIMIT, "retry_after_s": 7},  # "retrying … in 6.9998s", in its log
+    "429": LIMIT,  # recorded without that log
+    "429.default": LIMIT,
+    "usage_limit.clock": {**LIMIT, "retry_after_s": 7197},
+    "quota": BILLING,  # "Check your plan and billing details": nothing that comes back by itself
+    "402": BILLING,
+    "billing": BILLING,
+    "401": AUTH,
+    "403": AUTH,  # "does not have access to model": the number is lost
+    "auth": AUTH,
+    "500": SERVER,
+    "500.default": SERVER,
+    "server_error": SERVER,
+    "529": {**SERVER, "overloaded": True},
+    "overload": {**SERVER, "overloaded": True},
+    "400": INVALID,
+    "ctx400": INVALID,
+    "context": INVALID,
+    "model404": INVALID,
+    "unknown_model": INVALID,
+    "cut": OTHER,
+    "malformed": OTHER,
+    "refused": REFUSED,
+    "refused.default": REFUSED,
+    "hang.sigTERM": OTHER,  # somebody else's signal
+    "tool_sleep.sigINT": {**OTHER, "accepted": True},
+    "tool_sleep.sigTERM": {**OTHER, "accepted": True},
+    "tool_sleep.sigKILL": {**OTHER, "accepted": True},
+}
+ANSWERED = ("success", "success.bogus", "success.xhigh", "tool_write.ro", "structured")
+APART = {"usage_limit", "hang"}
+"""Captures with tests of their own."""
+
+
+@pytest.fixture
+def descriptor(tmp_path: Path) -> Descriptor:
+    return Registry.discover(tmp_path).descriptors["codex"]
+
+
+async def replayed(
+    descriptor: Descriptor,
+    capture: str,
+    folder: Path,
+    *,
+    now: datetime = NOW,
+    seen: list[Progress] | None = None,
+    **asked: object,
+) -> DispatchResult:
+    here = replay(folder, "codex", CAPTURES / capture)
+    told: list[Progress] = [] if seen is None else seen
+    return await CodexRuntime(descriptor, lambda: now).dispatch(request(here, folder, **asked), told.append)
+
+
+def test_every_capture_is_judged() -> None:
+    found = {path.name.removesuffix(".stdout") for path in CAPTURES.glob("*.stdout")}
+    assert found == {*FAILED, *ANSWERED, *APART}
+
+
+@pytest.mark.parametrize("case", FAILED)
+async def test_a_capture_reads_as_what_happened(case: str, descriptor: Descriptor, tmp_path: Path) -> None:
+    result = await replayed(descriptor, case, tmp_path)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in FAILED[case]} == FAILED[case]
+    assert (result.text, result.structured) == ("", None)
+    assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("zone", "local", "wait"),
+    [
+        ("UTC", "2026-11-30T08:23:59", 1),
+        ("Europe/Berlin", "2026-11-30T23:50:00", 34 * 60 + 8 * 3600),
+        ("America/Los_Angeles", "2026-11-30T08:25:00", 86_340),
+    ],
+)
+async def test_a_clock_time_is_its_next_occurrence_in_our_zone(
+    zone: str, local: str, wait: int, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    now = datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone))
+    result = await replayed(descriptor, "usage_limit.clock", tmp_path, now=now)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", wait)
+
+
+async def test_a_usage_limit_as_this_adapter_meets_it_states_a_wait(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    result = await replayed(descriptor, "usage_limit", tmp_path)
+    assert result.failure is not None
+    assert result.failure.category == "capacity"
+    assert 0 < (result.failure.retry_after_s or 0) <= 86_400
+
+
+async def test_a_silent_provider_is_the_supervisors_own_deadline(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    here = stand_in(tmp_path, "codex", f"#!/bin/sh\ncat '{CAPTURES / 'hang'}.stdout'\nexec sleep 60\n")
+    asked = request(here, tmp_path, timeout_s=0.5)
+    result = await CodexRuntime(descriptor).dispatch(asked, lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("timeout", "unknown")
+    assert not result.failure.retryable
+
+
+@pytest.mark.parametrize("case", [case for case in ANSWERED if case not in ("structured", "success")])
+async def test_an_answer_comes_with_its_thread_and_what_it_used(
+    case: str, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    seen: list[Progress] = []
+    result = await replayed(descriptor, case, tmp_path, seen=seen)
+    assert result.failure is None
+    assert result.text == "MOCK-OK"
+    assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
+    assert result.usage in (
+        Usage(input_tokens=11, output_tokens=5, cached_input_tokens=0),
+        Usage(input_tokens=22, output_tokens=10, cached_input_tokens=0),
+    )
+    assert [each.kind for each in seen] == ["started", "output", "usage"]
+
+
+async def test_an_answer_of_this_adapters_own_run(descriptor: Descriptor, tmp_path: Path) -> None:
+    result = await replayed(descriptor, "success", tmp_path)
+    assert result.text == "LOOPBACK-OK"
+    assert result.usage == Usage(input_tokens=11, output_tokens=5, cached_input_tokens=3)
+
+
+async def test_an_answer_that_fits_a_schema_comes_as_a_value(descriptor: Descriptor, tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    result = await replayed(descriptor, "structured", tmp_path, schema=schema)
+    assert result.structured == {"verdict": "MOCK-OK", "n": 1}
+
+
+START = {"type": "thread.started", "thread_id": "t1"}
+TOOL = {"type": "item.started", "item": {"id": "i0", "type": "command_execution", "command": "make"}}
+SAY = {"type": "item.completed", "item": {"id": "i1", "type": "agent_message", "text": "ok"}}
+DONE = {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 2}}
+LIMITED = "exceeded retry limit, last status: 429 Too Many Requests"
+LOG = "WARN codex_core::responses_retry: stream disconnected - retrying sampling request ({})... retries=1"
+
+
+def error(message: str) -> dict[str, str]:
+    return {"type": "error", "message": message}
+
+
+def retry(why: str, attempt: int = 1) -> dict[str, str]:
+    return error(f"Reconnecting... {attempt}/5 ({why})")
+
+
+async def printed(
+    descriptor: Descriptor,
+    folder: Path,
+    *events: object,
+    then: str = "",
+    seen: list[Progress] | None = None,
+    **asked: object,
+) -> DispatchResult:
+    """What a program that prints these events comes to."""
+    file = folder / "events"
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    here = stand_in(folder, "codex", f"#!/bin/sh\ncat '{file}'\n{then}\n")
+    told: Callable[[Progress], None] = ([] if seen is None else seen).append
+    return await CodexRuntime(descriptor, lambda: NOW).dispatch(request(here, folder, **asked), told)
+
+
+async def test_a_limit_ends_it_as_soon_as_its_log_says_how_long_it_would_wait(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    later = f"echo '{LOG.format('1/5 in 51.2s')}' >&2; exec sleep 60"
+    result = await printed(descriptor, tmp_path, START, retry(LIMITED), then=later, timeout_s=20.0)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 52)
+
+
+async def test_its_own_short_pause_is_no_stated_wait(descriptor: Descriptor, tmp_path: Path) -> None:
+    later = f"echo '{LOG.format('1/5 in 203.1ms')}' >&2; exec sleep 60"
+    result = await printed(descriptor, tmp_path, START, retry(LIMITED), then=later, timeout_s=20.0)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", None)
+
+
+@pytest.mark.parametrize(
+    ("why", "category"),
+    [
+        ("We\u2019re currently experiencing high demand, which may cause temporary errors.", "provider"),
+        ("unexpected status 401 Unauthorized: no, url: https://api.example/v1", "auth"),
+    ],
+)
+async def test_a_failure_it_would_try_again_for_long_ends_it_before_anything_was_done(
+    why: str, category: str, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    result = await printed(descriptor, tmp_path, START, retry(why), then="exec sleep 60", timeout_s=20.0)
+    assert result.failure is not None
+    assert result.failure.category == category
+
+
+async def test_a_dropped_stream_may_be_taken_up_once(descriptor: Descriptor, tmp_path: Path) -> None:
+    cut = "stream disconnected before completion: Transport error"
+    result = await printed(descriptor, tmp_path, START, retry(cut), SAY, DONE)
+    assert result.text == "ok"
+    again = (START, retry(cut), retry(cut, 2))
+    ended = await printed(descriptor, tmp_path, *again, then="exec sleep 60", timeout_s=20.0)
+    assert ended.failure is not None
+    assert (ended.failure.category, ended.failure.retryable) == ("provider", False)
+
+
+async def test_a_limit_inside_a_dropped_stream_is_a_limit(descriptor: Descriptor, tmp_path: Path) -> None:
+    why = "stream disconnected before completion: Rate limit reached for m. Please try again in 7s."
+    result = await printed(descriptor, tmp_path, START, retry(why), then="exec sleep 60", timeout_s=20.0)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 7)
+
+
+async def test_a_transport_it_falls_back_from_is_no_failure(descriptor: Descriptor, tmp_path: Path) -> None:
+    missing = "unexpected status 404 Not Found: no such route, url: wss://api.example/v1/responses"
+    tries = [retry(missing, attempt) for attempt in (2, 3, 4, 5)]
+    warning = {"type": "item.completed", "item": {"id": "w", "type": "error", "message": "Falling back"}}
+    seen: list[Progress] = []
+    result = await printed(descriptor, tmp_path, START, *tries, warning, SAY, DONE, seen=seen)
+    assert result.text == "ok"
+    assert "tool" not in [each.kind for each in seen]
+
+
+async def test_in_the_middle_of_work_it_may_wait_by_itself(descriptor: Descriptor, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    result = await printed(descriptor, tmp_path, START, TOOL, retry(LIMITED), SAY, DONE, seen=seen)
+    assert result.failure is None
+    kinds = [each.kind for each in seen]
+    assert kinds == ["started", "tool", "output", "retrying", "output", "usage"]
+
+
+async def test_a_failure_after_a_tool_leaves_the_outcome_unknown(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    events = (START, TOOL, error(LIMITED), {"type": "turn.failed", "error": {"message": LIMITED}})
+    result = await printed(descriptor, tmp_path, *events, then="exit 1")
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
+
+
+async def test_a_connection_that_stays_refused_ends_it_also_at_work(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    gone = error("Reconnecting... waiting for network (Connection failed: error sending request)")
+    result = await printed(
+        descriptor, tmp_path, START, TOOL, gone, gone, gone, then="exec sleep 60", timeout_s=20.0
+    )
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("unavailable", "unknown")
+
+
+@pytest.mark.parametrize("events", [[], [START], [START, SAY], [START, DONE]])
+async def test_exit_0_without_a_completed_turn_and_an_answer_is_no_success(
+    events: list[object], descriptor: Descriptor, tmp_path: Path
+) -> None:
+    result = await printed(descriptor, tmp_path, *events)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
+
+
+async def test_a_completed_turn_with_another_exit_code_is_no_success(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    result = await printed(descriptor, tmp_path, START, SAY, DONE, then="exit 3")
+    assert result.failure is not None
+    assert result.failure.category == "provider"
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+async def test_noise_around_the_limit_changes_nothing(
+    at: int, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    noise = [{"type": "noise", "text": "x" * 1000}] * 200
+    orders: list[list[object]] = [
+        [*noise, START, error(LIMITED)],
+        [START, *noise, error(LIMITED)],
+        [START, error(LIMITED), *noise],
+    ]
+    result = await printed(descriptor, tmp_path, *orders[at], then="exit 1")
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", None)
+
+
+async def test_an_unknown_effort_is_refused_before_anything_runs(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    result = await printed(descriptor, tmp_path, then=f"touch '{tmp_path}/ran'", effort="bogus")
+    assert result.failure is not None
+    assert result.failure.category == "invalid"
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_program_that_is_too_old_is_missing(descriptor: Descriptor, tmp_path: Path) -> None:
+    told = "echo \"error: unexpected argument '--output-schema' found\" >&2; exit 2"
+    result = await printed(descriptor, tmp_path, then=told)
+    assert result.failure is not None
+    assert result.failure.category == "unavailable"
+
+
+async def test_nothing_it_says_reaches_the_reason(descriptor: Descriptor, tmp_path: Path) -> None:
+    said = error("unexpected status 401 Unauthorized: bad key sk-canary")
+    result = await printed(descriptor, tmp_path, START, said, then="echo sk-canary >&2; exit 1")
+    assert result.failure is not None
+    assert "canary" not in str(result)
