@@ -128,6 +128,12 @@ def test_every_fan_out_hangs_in_one_tree_down_to_the_call(told: dict[str, Any]) 
             f"{observer} > dispatch one > invoke_agent observer",
         ]
     )
+    sizes = {
+        span["name"]: span["attributes"]["custodes.fan_out.size"]
+        for span in spans.values()
+        if "custodes.fan_out.size" in span["attributes"]
+    }
+    assert sizes == {"invoke_workflow review": 2, "invoke_workflow cancelled": 1}
     assert {span["kind"] for span in spans.values() if "gen_ai.provider.name" in span["attributes"]} == {
         "CLIENT"
     }

@@ -84,6 +84,7 @@ class FanOut:
                     self._end(child, cancelled(child.run_id, child.work))
             self._conversation.fan_outs.discard(self)
             if self._span is not None:
+                self._span.set(fan_out_size=len(self._children))
                 self._span.end_for(kind)
 
     def start(self, work: Work) -> Child:

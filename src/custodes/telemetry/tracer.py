@@ -132,25 +132,22 @@ class Tracer:
     def __init__(self, bridge: Bridge | None = None) -> None:
         self._bridge = bridge
 
-    def conversation(self, conversation_id: str, name: str = "parent") -> SpanHandle:
+    def conversation(self, conversation_id: str) -> SpanHandle:
         """The root. Its parent is the host's current span, if it has one open.
 
         :param conversation_id: the host's; an empty one is left out, since none is ever invented.
         """
         if (bridge := self._bridge) is None:
             return _NO_SPAN
-        return _agent(bridge, None, name, {names.CONVERSATION_ID: conversation_id or None})
+        return _agent(bridge, None, "parent", {names.CONVERSATION_ID: conversation_id or None})
 
-    def fan_out(
-        self, parent: SpanHandle | None, name: str, budget: Limits | None = None, *, size: int | None = None
-    ) -> SpanHandle:
-        """Children that were asked for together. ``name`` is one of few; ``size`` may be set later."""
+    def fan_out(self, parent: SpanHandle | None, name: str, budget: Limits | None = None) -> SpanHandle:
+        """Children that were asked for together. ``name`` is one of few; their number is set at the end."""
         if (bridge := self._bridge) is None:
             return _NO_SPAN
         attributes: dict[str, Value | None] = {
             names.OPERATION_NAME: names.INVOKE_WORKFLOW,
             names.WORKFLOW_NAME: name,
-            names.FAN_OUT_SIZE: size,
             names.BUDGET_CHILDREN: None if budget is None else budget.children,
             names.BUDGET_WALL_SECONDS: None if budget is None else budget.wall_seconds,
         }
