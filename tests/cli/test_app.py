@@ -51,7 +51,7 @@ def test_a_fault_of_ours_is_a_document_too_and_its_place_is_on_stderr(
     def faulty(project: Path) -> None:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr("custodes.cli.overview.overview_of", faulty)
+    monkeypatch.setattr("custodes.policy.overview.overview_of", faulty)
     answer = cos("supervision", "show", "--format", "json")
     assert answer.code == 1
     assert answer.document == {"error": {"kind": "internal", "message": "RuntimeError: a fault"}}

@@ -1,4 +1,4 @@
-"""``cos adapters``: what there is, and the trust that a project's own adapters need."""
+"""``cos adapters``: what there is, whether it works, and the trust that a project's own adapters need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from custodes.cli.output import DONE, FAILED, paint, plain, write, write_json
 
 app = App(
     name="adapters",
-    help="List the adapters there are, and trust a project's own.",
+    help="List and check the adapters there are, and trust a project's own.",
     help_format="plaintext",
 )
 
@@ -69,6 +69,57 @@ def list_(
         for warning in registry.warnings:
             write(f"{paint('note:', 'yellow')} {plain(warning)}")
     return FAILED if registry.errors else DONE
+
+
+@app.command
+async def check(
+    adapter: Annotated[str, Parameter(help="The adapter's id.")],
+    /,
+    *,
+    live: Annotated[
+        bool,
+        Parameter(
+            name="--live", negative=(), help="Also ask the runtime one small question; it costs tokens."
+        ),
+    ] = False,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Check one adapter: is its program here and new enough, is it ready, what can it not do.
+
+    Its version command is run where it is trusted. --live goes past the breaker and
+    changes no health. Exit code 1 where something must be mended first.
+    """
+    from custodes.adapters.check import check as look
+    from custodes.adapters.registry import Registry
+
+    project = project_at(project_dir)
+    registry = Registry.discover(project)
+    found = await look(registry, adapter)
+    asked = None
+    if live:
+        from custodes.supervision.live_check import live_check
+
+        asked = await live_check(registry, adapter, project)
+    if format == "json":
+        write_json({**msgspec.structs.asdict(found), "live": asked})
+    else:
+        write(f"{paint(plain(found.id), 'bold')}  {plain(found.label)}  ({found.origin})")
+        if found.program:
+            minimum = f", at least {plain(found.minimum)} is needed" if found.minimum else ""
+            write(f"  program  {plain(found.program)}, version {plain(found.version or 'unknown')}{minimum}")
+        write(f"  can      {', '.join(found.capabilities) or 'nothing'}")
+        for name, meaning in found.lacks.items():
+            write(f"  {paint('lacks', 'dim')}    {name}: {meaning}")
+        for problem in found.problems:
+            write(f"{paint('mend:', 'red')} {plain(problem)}")
+        if asked is not None and asked.failure is not None:
+            write(f"{paint('live:', 'red')} {asked.failure.category}: {plain(asked.failure.reason)}")
+        elif asked is not None:
+            write(f"{paint('live:', 'green')} answered in {asked.seconds:.1f} s: {plain(asked.summary)}")
+        elif not found.problems:
+            write(paint("nothing must be mended", "green"))
+    return FAILED if found.problems or (asked is not None and asked.failure is not None) else DONE
 
 
 @app.command

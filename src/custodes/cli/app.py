@@ -38,8 +38,10 @@ _COMMANDS = (
     ("supervision:app", "supervision", "Show and change the policy: which runtime does what, and when."),
     ("run:run", "run", "Run a plan: its steps as children, as parallel as their needs allow."),
     ("dispatch:dispatch", "dispatch", "Give one piece of work to a child and show its evidence."),
-    ("adapters:app", "adapters", "List the adapters there are, and trust a project's own."),
+    ("roles:roles", "roles", "Show the roles, and what each starts from."),
+    ("adapters:app", "adapters", "List and check the adapters there are, and trust a project's own."),
     ("health:app", "health", "Show how each model pool stands, and clear one."),
+    ("mcp:mcp", "mcp", "Serve the same to an agent, as its MCP server on stdio."),
     ("doctor:doctor", "doctor", "Check settings, adapters and database, and change nothing."),
 )
 

@@ -7,14 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
+import msgspec
 from cyclopts import App, Parameter
 
 from custodes.cli.options import FormatOption, ProjectDir, project_at
-from custodes.cli.output import DONE, FAILED, is_terminal, paint, plain, usage_error, write, write_json
+from custodes.cli.output import (
+    DONE,
+    FAILED,
+    Format,
+    is_terminal,
+    paint,
+    plain,
+    usage_error,
+    write,
+    write_json,
+)
 
 if TYPE_CHECKING:
-    from custodes.adapters.registry import Registry
-    from custodes.supervision.health_view import AdapterHealth, HealthView, PoolView
+    from custodes.supervision.health_report import HealthReport
+    from custodes.supervision.health_view import PoolView
 
 app = App(
     name="health",
@@ -46,14 +57,15 @@ async def show(
 
     from custodes.adapters.registry import Registry
     from custodes.supervision.health_file import health_file
+    from custodes.supervision.health_report import report_of
 
     async with health_file(project) as file:
         while True:
-            health, registry = await file.read(), Registry.discover(project)
+            report = report_of(await file.read(), Registry.discover(project))
             if format == "json":
-                write_json({"adapters": _adapters(health, registry), "pools": health.pools})
+                write_json(report)
                 return DONE
-            text = "\n".join(_lines(health, registry))
+            text = "\n".join(_lines(report))
             write(_CLEAR_SCREEN + text if watch and is_terminal(sys.stdout) else text)
             if not watch:
                 return DONE
@@ -87,20 +99,27 @@ async def clear(
     return DONE if cleared else FAILED
 
 
-def _adapters(health: HealthView, registry: Registry) -> list[AdapterHealth]:
-    """Every agent, and every other adapter that something is known of."""
-    from custodes.supervision.health_view import summarize
+def show_with_health(project: Path, form: Format) -> int:
+    """`cos supervision show --health`: the policy, and below it how the pools stand."""
+    from custodes.cli.overview import write_overview
+    from custodes.policy.overview import overview_of
+    from custodes.supervision.health_report import health_report
 
-    known = [*(pool.adapter for pool in health.pools), *(mark.adapter for mark in health.unavailable)]
-    return [
-        summarize(adapter, registry.readiness(adapter).fingerprint or None, health)
-        for adapter in dict.fromkeys([*registry.agents, *known])
-    ]
+    overview = overview_of(project)
+    report = anyio.run(health_report, project, backend="trio")
+    if form == "json":
+        write_json({**msgspec.structs.asdict(overview), "health": report})
+    else:
+        write_overview(overview)
+        write()
+        for line in _lines(report):
+            write(line)
+    return DONE
 
 
-def _lines(health: HealthView, registry: Registry) -> list[str]:
+def _lines(report: HealthReport) -> list[str]:
     lines: list[str] = []
-    for adapter in _adapters(health, registry):
+    for adapter in report.adapters:
         state = adapter.state.replace("_", " ")
         soonest = f", the soonest in {adapter.recovery_s} s" if adapter.recovery_s else ""
         lines.append(
@@ -108,7 +127,7 @@ def _lines(health: HealthView, registry: Registry) -> list[str]:
         )
         if adapter.unavailable is not None:
             lines.append(f"  {paint('unavailable', 'red')}: {plain(adapter.unavailable.reason)}")
-        lines.extend(_pool_line(pool) for pool in health.pools if pool.adapter == adapter.adapter)
+        lines.extend(_pool_line(pool) for pool in report.pools if pool.adapter == adapter.adapter)
     return lines or ["no agents are configured and no pool was ever limited"]
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from custodes.cli.explain import estimate_words
 from custodes.cli.output import FAILED, paint, plain, write
+from custodes.policy.explain import Estimate
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.work import Attempt, Outcome
 
@@ -144,6 +146,8 @@ def _body(outcome: Outcome) -> Iterator[str]:
     if outcome.output_json is not None:
         proposed = msgspec.json.encode(outcome.output_json.get("proposed_route")).decode()
         yield f"would run: {plain(proposed)}"
+        if (estimate := outcome.output_json.get("estimate")) is not None:
+            yield f"estimate: {estimate_words(msgspec.convert(estimate, Estimate))}"
 
 
 def _details(evidence: Evidence) -> Iterator[str]:

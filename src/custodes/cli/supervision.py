@@ -24,18 +24,34 @@ app = App(
     help_format="plaintext",
 )
 
+app.command(
+    "custodes.cli.explain:explain",
+    name="explain",
+    help="Say where a role's work would go, why, and whether it would be let in.",
+)
+
 
 @app.command
 def show(
     *,
+    health: Annotated[
+        bool,
+        Parameter(name="--health", negative=(), help="Add how the pools stand, and when they recover."),
+    ] = False,
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
     """Show the policy and the adapters that may get work.
 
-    Nothing is started, no provider is asked, no token is spent.
+    Nothing is started, no provider is asked, no token is spent. With --health the
+    project's database is read, too.
     """
-    return _show(project_at(project_dir), format)
+    project = project_at(project_dir)
+    if health:
+        from custodes.cli.health import show_with_health
+
+        return show_with_health(project, format)
+    return _show(project, format)
 
 
 @app.command
@@ -56,6 +72,30 @@ def disable(
 ) -> int:
     """Turn supervision off. The policy and what is known of limits are kept."""
     return _enabled(project_at(project_dir), False, format)
+
+
+@app.command
+def turn_defaults(
+    *,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Show the model and effort that a host's composer falls back to when a turn names none.
+
+    They are the orchestrator's; none where supervision is off.
+    """
+    from custodes.cli.output import write
+    from custodes.cli.overview import target_words
+    from custodes.policy.policy import turn_defaults as defaults
+    from custodes.policy.settings import Settings
+
+    state = Settings(project_at(project_dir)).read()
+    target = defaults(state.policy, state.module_enabled)
+    if format == "json":
+        write_json(target)
+    else:
+        write(target_words(target))
+    return DONE
 
 
 def _option(name: str, help: str) -> Parameter:  # noqa: A002 - the parameter's word
@@ -203,7 +243,8 @@ def _write(project: Path, patch: PolicyPatch, form: Format) -> int:
 
 
 def _show(project: Path, form: Format) -> int:
-    from custodes.cli.overview import overview_of, write_overview
+    from custodes.cli.overview import write_overview
+    from custodes.policy.overview import overview_of
 
     overview = overview_of(project)
     if form == "json":

@@ -1,0 +1,27 @@
+"""``cos mcp``: this project's supervision as tools, for the agent that starts it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from custodes.cli.options import ProjectDir, SessionAdapter, project_at
+from custodes.cli.output import DONE, SIGNALLED, CliError
+
+MISSING = "the MCP server needs a package that is not installed; `pip install 'custodes[mcp]'` brings it"
+
+
+async def mcp(*, adapter: SessionAdapter = "", project_dir: ProjectDir = Path()) -> int:
+    """Serve this project to an agent as an MCP server, over stdin and stdout.
+
+    An agent starts it by its own configuration; docs/mcp.md has the lines for Claude
+    Code, Codex and Gemini CLI. It ends with its client, and its children end with it.
+    """
+    project = project_at(project_dir)
+    if importlib.util.find_spec("mcp") is None:
+        raise CliError(MISSING, kind="missing")
+
+    from custodes.mcp import serve
+
+    signal = await serve(project, adapter=adapter)
+    return DONE if signal is None else SIGNALLED + signal

@@ -1,0 +1,92 @@
+"""Standard input and output as the protocol's two ways, for as long as a server has them.
+
+The SDK's own reads in a thread that no cancel reaches: told to end while its client is silent, it would wait
+for a next line for ever, with children to be ended. Here the reading is cancellable. Meanwhile the
+descriptors 0 and 1 lead elsewhere, so that nothing a library prints, and no program it starts, can tear a
+message.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.to_thread
+
+MAX_LINE = 32 * 1024 * 1024
+"""Bytes of one message. A client that sends more without an end is cut off."""
+_CHUNK = 64 * 1024
+
+
+class Lines:
+    """The lines of a descriptor, as text. Ends with it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._polled = True
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        pending = bytearray()
+        while chunk := await self._read():
+            pending += chunk
+            *lines, rest = pending.split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace")
+            pending = rest
+            if len(pending) > MAX_LINE:
+                print(f"cos mcp: a message is over {MAX_LINE} bytes; the connection ends", file=sys.stderr)  # noqa: T201
+                return
+
+    async def _read(self) -> bytes:
+        if self._polled:
+            try:
+                await anyio.wait_readable(self._descriptor)
+            except OSError:  # a plain file: always readable, and refused by epoll
+                self._polled = False
+        if self._polled:
+            return os.read(self._descriptor, _CHUNK)
+        return await anyio.to_thread.run_sync(os.read, self._descriptor, _CHUNK)
+
+
+class Writer:
+    """Writes text to a descriptor. Once nobody reads any more, what is written is dropped."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._open = True
+
+    async def write(self, text: str) -> None:
+        if self._open:
+            # Left behind by a cancel: a client that reads nothing must not hold up the end of its children.
+            await anyio.to_thread.run_sync(self._write, text.encode(), abandon_on_cancel=True)
+
+    async def flush(self) -> None:
+        """Nothing is held back."""
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError:
+            self._open = False
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncIterator[tuple[Lines, Writer]]:
+    """Take descriptors 0 and 1 for the protocol; within the block they are the null device and stderr."""
+    private_in, private_out = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
+    sys.stdout.flush()
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    try:
+        yield Lines(private_in), Writer(private_out)
+    finally:
+        os.dup2(private_in, 0)
+        os.dup2(private_out, 1)

@@ -1,0 +1,265 @@
+"""What each tool does: read its call, ask the one service that owns the matter, and hand back a document.
+
+Nothing here knows of the protocol. Every document is the one the command line prints for the same question;
+a refusal is a field of an outcome, an error is raised.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from custodes.adapters.registry import Registry
+from custodes.mcp import calls
+from custodes.mcp.arguments import ArgumentsError, read
+from custodes.mcp.progress import sentence
+from custodes.policy.catalog import Catalog
+from custodes.policy.overview import overview_of
+from custodes.policy.role_info import role_info
+from custodes.policy.trigger import complexity_of
+from custodes.supervision.conversation import Conversation
+from custodes.supervision.events import ChildEnded, ChildQueued, Event
+from custodes.supervision.health_file import clear_in_file
+from custodes.supervision.health_report import health_report
+from custodes.supervision.supervision import Supervision
+from custodes.supervision.trace import trace
+from custodes.supervision.work import Budget, Work
+
+BY = "mcp"
+"""Who it was, in the audit log."""
+
+Report = Callable[[float, str], Awaitable[None]]
+"""Tells the client how far a call is: a number that rises, and a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """``read_only``: it changes nothing, here or elsewhere. ``open_world``: it reaches a provider."""
+
+    name: str
+    title: str
+    description: str
+    call: type[msgspec.Struct]
+    read_only: bool = False
+    open_world: bool = False
+
+
+TOOLS = (
+    Tool(
+        "cos_supervision_config",
+        "Supervision policy",
+        "Show or change the supervision policy of this project: which adapter, model and effort each role's "
+        "work goes to, when that applies, and what happens where it cannot run. A change is checked as a "
+        "whole against the adapters before it is written; what could never run is refused with the reason. "
+        "The answer is the policy as it then stands, with the adapters and models there are.",
+        calls.ConfigCall,
+    ),
+    Tool(
+        "cos_role_info",
+        "Roles",
+        "The 11 roles that work can be given to: what each is for, and its default tier, effort, timeout and "
+        "whether it may change files.",
+        calls.RoleInfoCall,
+        read_only=True,
+    ),
+    Tool(
+        "cos_health",
+        "Model pools",
+        "How each model pool stands: healthy, cooling down after a limit, or half open, with the seconds "
+        "until it recovers. An operator's clear ends a cooldown early; it is audited.",
+        calls.HealthCall,
+    ),
+    Tool(
+        "cos_dispatch",
+        "One child",
+        "Give one bounded piece of work to a child agent on the runtime that the policy routes it to, and "
+        "wait for its outcome: typed evidence, or a failure or refusal that says what to do. Cancelling "
+        "the call ends the child and everything it started.",
+        calls.DispatchCall,
+        open_world=True,
+    ),
+    Tool(
+        "cos_fan_out",
+        "Children side by side",
+        "Give several independent pieces of work to children at once and wait for all. Each is routed by its "
+        "own role; outcomes come back in the order asked, and one that fails takes no other with it. "
+        "Cancelling the call ends every child and everything it started.",
+        calls.FanOutCall,
+        open_world=True,
+    ),
+    Tool(
+        "cos_trace",
+        "What ran",
+        "The attempts of a conversation on record, oldest first: adapter, model, effort, the pool's health "
+        "when it was let in, how it ended, tokens and cost.",
+        calls.TraceCall,
+        read_only=True,
+    ),
+)
+
+
+@dataclass(eq=False)
+class _Watched:
+    """One call whose children are watched. What was said and not yet told waits in ``said``."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    ended: int = 0
+    said: deque[str] = field(default_factory=deque)
+    news: anyio.Event = field(default_factory=anyio.Event)
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+        self.news.set()
+
+    def see(self, event: Event) -> None:
+        if isinstance(event, ChildEnded):
+            self.ended += 1
+        if (text := sentence(self.names[event.run_id], event)) is not None:
+            self.said.append(text)
+            self.news.set()
+
+    async def tell(self, report: Report) -> None:
+        """Until it is closed and all is told. The number rises each time, as the protocol wants it."""
+        told = 0
+        while self.said or not self.closed:
+            if not self.said:
+                await self.news.wait()
+                self.news = anyio.Event()
+                continue
+            told += 1
+            of = f"{self.ended} of {len(self.names)} ended; " if len(self.names) > 1 else ""
+            await report(told, of + self.said.popleft())
+
+
+_watched: ContextVar[_Watched] = ContextVar("watched")
+
+
+class Watch:
+    """The observer of a supervision: tells each call of its own children, and of no other's."""
+
+    def __init__(self) -> None:
+        self._by_run: dict[str, _Watched] = {}
+
+    def observe(self, event: Event) -> None:
+        if isinstance(event, ChildQueued):  # told in the task that asks for the child
+            self._by_run[event.run_id] = _watched.get()
+            self._by_run[event.run_id].names[event.run_id] = event.name
+        watched = self._by_run.get(event.run_id)
+        if watched is not None:
+            watched.see(event)
+        if isinstance(event, ChildEnded):
+            self._by_run.pop(event.run_id, None)
+
+
+class Tools:
+    """The tools of one server: one project, and one conversation for as long as it is served."""
+
+    def __init__(self, supervision: Supervision, conversation: Conversation, adapter: str = "") -> None:
+        """``adapter`` is what the session itself runs on; the first ready one where it is empty."""
+        self._adapter = adapter
+        self._project = supervision.project
+        self._supervision = supervision
+        self._conversation = conversation
+        self._does: dict[str, Callable[[Any, Report], Awaitable[object]]] = {
+            "cos_supervision_config": self._config,
+            "cos_role_info": self._role_info,
+            "cos_health": self._health,
+            "cos_dispatch": self._dispatch,
+            "cos_fan_out": self._fan_out,
+            "cos_trace": self._trace,
+        }
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None, report: Report) -> object:
+        """The tool's document, to be encoded.
+
+        :raises ArgumentsError: there is no such tool, or it cannot take these arguments.
+        :raises SettingsError, StoreError, AdapterError: as the service that was asked.
+        """
+        tool = next((tool for tool in TOOLS if tool.name == name), None)
+        if tool is None:
+            raise ArgumentsError(f"there is no tool '{name}'; there are {', '.join(self._does)}")
+        return await self._does[name](read(tool.call, arguments), report)
+
+    async def _config(self, call: calls.ConfigCall, _: Report) -> object:
+        if call.action != "set" and call.changes:
+            raise ArgumentsError(f"action '{call.action}' takes no change; action 'set' does")
+        if call.action == "set" and not call.changes:
+            raise ArgumentsError("action 'set' needs a field to set, or `clear`")
+        if call.action != "show":
+            catalog = Catalog.of(Registry.discover(self._project), readiness=False)
+            await anyio.to_thread.run_sync(self._supervision.settings.patch, call.patch(), catalog)
+        overview = overview_of(self._project)
+        if not call.health:
+            return overview
+        return {**msgspec.structs.asdict(overview), "health": await health_report(self._project)}
+
+    async def _role_info(self, call: calls.RoleInfoCall, _: Report) -> object:
+        return {"roles": role_info(call.role)}
+
+    async def _health(self, call: calls.HealthCall, _: Report) -> object:
+        if call.action == "show":
+            if call.target:
+                raise ArgumentsError("action 'show' takes no target; it shows every pool")
+            return await health_report(self._project)
+        if not call.target:
+            raise ArgumentsError("action 'clear' needs a target: ADAPTER, or ADAPTER:BUCKET for one pool")
+        return {"target": call.target, "cleared": await clear_in_file(self._project, call.target, BY)}
+
+    async def _dispatch(self, call: calls.DispatchCall, report: Report) -> object:
+        self._name_session()
+        async with _told(report):
+            outcome = await self._conversation.dispatch(_work(call))
+        return {"conversation": self._conversation.id, **msgspec.structs.asdict(outcome)}
+
+    async def _fan_out(self, call: calls.FanOutCall, report: Report) -> object:
+        self._name_session()
+        begun = time.monotonic()
+        async with _told(report):
+            budget = Budget(**msgspec.structs.asdict(call.budget))
+            async with self._conversation.fan_out(
+                name=call.name, budget=budget, max_parallel=call.max_parallel
+            ) as fan:
+                for work in call.children:
+                    fan.start(_work(work))
+        return {
+            "conversation": self._conversation.id,
+            "name": call.name,
+            "seconds": round(time.monotonic() - begun, 3),
+            "outcomes": fan.outcomes,
+        }
+
+    def _name_session(self) -> None:
+        """The runtime that the conversation runs on, as things stand now: for what no policy routes."""
+        registry = Registry.discover(self._project)
+        ready = (agent for agent in registry.eligible() if registry.readiness(agent).ready)
+        self._conversation.adapter = self._adapter or next(ready, "")
+
+    async def _trace(self, call: calls.TraceCall, _: Report) -> object:
+        conversation = call.conversation or self._conversation.id
+        return {"conversation": conversation, "attempts": await trace(self._project, conversation)}
+
+
+@asynccontextmanager
+async def _told(report: Report) -> AsyncIterator[None]:
+    """While the block runs, the client hears of the children that it asks for."""
+    watched = _Watched()
+    _watched.set(watched)
+    async with anyio.create_task_group() as telling:
+        telling.start_soon(watched.tell, report)
+        yield
+        watched.close()
+
+
+def _work(call: calls.Work) -> Work:
+    fields = msgspec.structs.asdict(call)
+    return Work(**{**fields, "complexity": complexity_of(call.complexity)})
