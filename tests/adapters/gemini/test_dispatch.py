@@ -170,7 +170,7 @@ async def test_a_limit_is_found_wherever_it_stands_in_two_hundred_kilobytes(
 
 @pytest.mark.parametrize(
     "asked",
-    [{"effort": "high"}, {"schema": {"type": "object"}}, {"model": "--yolo"}, {"resume": "5"}],
+    [{"effort": "high"}, {"schema": {"type": "object"}}, {"model": "--yolo"}, {"resume": "--yolo"}],
     ids=str,
 )
 async def test_what_it_cannot_do_is_invalid_and_runs_nothing(

@@ -178,7 +178,7 @@ async def test_an_answer_that_hit_the_output_limit_is_no_success(runtime: Runtim
         {"schema": {"type": "object"}},
         {"model": "no-provider"},
         {"model": "--auto/x"},
-        {"resume": "ses_1"},
+        {"resume": "--auto"},
     ],
     ids=str,
 )

@@ -194,6 +194,19 @@ async def test_a_missing_login_is_auth(runtime: Runtime, tmp_path: Path) -> None
     assert result.failure.category == "auth"
 
 
+@pytest.mark.parametrize(
+    ("code", "category"),
+    [(41, "auth"), (42, "invalid"), (44, "unavailable"), (52, "invalid"), (9, "provider")],
+)
+async def test_its_own_exit_codes_are_read(
+    code: int, category: str, runtime: Runtime, tmp_path: Path
+) -> None:
+    here = stand_in(tmp_path, "qwen", f"#!/bin/sh\nexit {code}\n")
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert result.failure.category == category
+
+
 async def test_the_program_itself_is_run_and_not_the_entry_that_starts_it(
     runtime: Runtime, tmp_path: Path
 ) -> None:
@@ -221,7 +234,7 @@ async def test_read_only_work_gets_no_tool_that_changes_something(
     assert ("--exclude-tools run_shell_command" in words) is not mutable
 
 
-@pytest.mark.parametrize("asked", [{"effort": "high"}, {"model": "--yolo"}, {"resume": "5"}], ids=str)
+@pytest.mark.parametrize("asked", [{"effort": "high"}, {"model": "--yolo"}, {"resume": "--yolo"}], ids=str)
 async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
     asked: dict[str, Any], runtime: Runtime, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ def aim(provider: Provider, home: Path) -> dict[str, str]:
                 "name": "loopback",
                 "reasoning": True,
                 "limit": {"context": 128000, "output": 4096},
-                "variants": {"low": {"reasoningEffort": "low"}},
+                "variants": {effort: {"reasoningEffort": effort} for effort in ("low", "high")},
             }
         },
     }

@@ -24,6 +24,8 @@ def arguments(binary: str, request: DispatchRequest, model: str) -> list[str]:
     argv = [binary, "--output-format", "stream-json", "--model", model, "--skip-trust"]
     # A repository may name servers to start; without a person's word none of them is.
     argv += ["--allowed-mcp-server-names", "none"]
+    if request.resume:
+        argv += ["--resume", request.resume]
     if request.mutable:
         return [*argv, "--approval-mode", "yolo"]
     rules = str(HOME / "read_only.toml")

@@ -60,11 +60,10 @@ class GeminiRuntime:
     def _refusal(self, request: DispatchRequest, model: str) -> str:
         if request.effort:
             return "it has no effort to choose"
-        if request.resume:
-            return "it cannot go on with an earlier thread"
         if request.schema is not None:
             return "it cannot hold its answer to a schema"
-        return native.not_forwarded(model)
+        wrong = native.not_forwarded(request.resume) if request.resume else ""
+        return wrong or native.not_forwarded(model)
 
     def _failure(self, ended: ProcessResult, stream: Stream, timeout_s: float) -> Failure | None:
         """None where it said "success" itself, ended well, and there is an answer."""

@@ -32,8 +32,11 @@ _RULES = {"*": "deny", **dict.fromkeys(_READS, "allow")}
 def arguments(binary: str, request: DispatchRequest) -> list[str]:
     """The prompt goes to standard input: there is no bound on its length there. A title spares the request
     that would make one."""
-    argv = [binary, "run", "--format", "json", "--title", f"custodes {request.role}"[:80]]
-    argv += ["--print-logs", "--log-level", "INFO"]
+    argv = [binary, "run", "--format", "json", "--print-logs", "--log-level", "INFO"]
+    if request.resume:
+        argv += ["--session", request.resume]
+    else:
+        argv += ["--title", f"custodes {request.role}"[:80]]
     if request.model:
         argv += ["--model", request.model]
     if request.effort:

@@ -66,13 +66,12 @@ class OpenCodeRuntime:
         if request.effort and request.effort not in efforts:
             hint = near_miss(request.effort, efforts) or f"; known are {', '.join(efforts)}"
             return f"'{request.effort}' is not one of its efforts{hint}"
-        if request.resume:
-            return "it cannot go on with an earlier thread"
         if request.schema is not None:
             return "it cannot hold its answer to a schema"
         if request.model and "/" not in request.model:
             return f"'{request.model}' must be named provider/model"
-        return native.not_forwarded(request.model) if request.model else ""
+        words = [word for word in (request.model, request.resume) if word is not None]
+        return next((wrong for word in words if (wrong := native.not_forwarded(word))), "")
 
     def _failure(self, ended: ProcessResult, stream: Stream, timeout_s: float) -> Failure | None:
         """None where its last step finished by itself with an answer, it told no error, and it ended well."""

@@ -11,6 +11,7 @@ import msgspec
 
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
+from custodes.adapters.schemas import rooted
 
 HOME = Path(__file__).parent
 KEPT = (
@@ -42,13 +43,14 @@ def program(binary: str, path: str | None) -> list[str]:
 
 def arguments(program: list[str], request: DispatchRequest, session: str) -> list[str]:
     """The prompt goes to standard input: there is no bound on its length there."""
-    argv = [*program, "--output-format", "stream-json", "--include-partial-messages", "--session-id", session]
+    argv = [*program, "--output-format", "stream-json", "--include-partial-messages"]
+    argv += ["--resume" if request.resume else "--session-id", session]
     # A repository may name servers to start; without a person's word none of them is.
     argv += ["--allowed-mcp-server-names", "none"]
     if request.model:
         argv += ["--model", request.model]
     if request.schema is not None:
-        argv += ["--json-schema", msgspec.json.encode(request.schema).decode()]
+        argv += ["--json-schema", msgspec.json.encode(rooted(request.schema)).decode()]
     if request.mutable:
         return [*argv, "--approval-mode", "yolo"]
     return [

@@ -15,6 +15,14 @@ from custodes.adapters.qwen.arguments import arguments, environment, program
 from custodes.adapters.qwen.debug_log import on_standard_error
 from custodes.adapters.qwen.stream import Stream
 
+_EXITS: dict[int, tuple[failures.Kind, str]] = {
+    41: ("auth", "it found no usable login"),
+    42: ("invalid", "it did not take the prompt"),
+    44: ("missing", "its sandbox could not be started"),
+    52: ("invalid", "it did not take its configuration or the schema"),
+    53: ("other", "its turn limit was reached"),
+}
+"""The program's own exit codes, where it printed no result."""
 _STATUS = re.compile(r"^([45][0-9]{2}) ")
 _REFUSED = re.compile(r"\bECONNREFUSED\b|^Connection error\b")
 _NO_LOGIN = re.compile(r"\bauth(?:entication)? type\b|\bmissing api key\b", re.IGNORECASE)
@@ -30,7 +38,7 @@ class QwenRuntime:
         if wrong := self._refusal(request):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         stream = Stream(progress)
-        session = str(uuid.uuid4())
+        session = request.resume or str(uuid.uuid4())
         environ = environment(request, os.environ)
         binary = self._descriptor.cli.binary if self._descriptor.cli else "qwen"
         argv = arguments(program(binary, environ.get("PATH")), request, session)
@@ -62,9 +70,8 @@ class QwenRuntime:
     def _refusal(self, request: DispatchRequest) -> str:
         if request.effort:
             return "it has no effort to choose"
-        if request.resume:
-            return "it cannot go on with an earlier thread"
-        return native.not_forwarded(request.model) if request.model else ""
+        words = [word for word in (request.model, request.resume) if word is not None]
+        return next((wrong for word in words if (wrong := native.not_forwarded(word))), "")
 
     def _failure(self, ended: ProcessResult, stream: Stream, request: DispatchRequest) -> Failure | None:
         """None where its result says success, with an answer (or the wanted JSON), and it ended well."""
@@ -112,7 +119,10 @@ class QwenRuntime:
             return failures.failure("cut", who, detail="its provider could not be spoken to")
         if ended.exit_code and _NO_LOGIN.search(ended.stderr.decode("utf-8", "replace")):
             return failures.failure("auth", who, detail="it found no usable login")
-        return failures.failure("other", who, detail=f"exit status {ended.exit_code}, no result")
+        kind, detail = _EXITS.get(
+            ended.exit_code or 0, ("other", f"exit status {ended.exit_code}, no result")
+        )
+        return failures.failure(kind, who, detail=detail)
 
 
 def runtime(descriptor: Descriptor) -> QwenRuntime:
