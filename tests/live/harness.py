@@ -124,8 +124,9 @@ def targets() -> dict[str, Target]:
 class Drive:
     """A drive in the making: its provider, its private home, its working folder."""
 
-    def __init__(self, target: Target, case: str, folder: Path, **asked: object) -> None:
+    def __init__(self, target: Target, case: str, folder: Path, *, traced: str = "", **asked: object) -> None:
         self.target = target
+        self.traced = traced
         self.case = case
         self.asked = asked
         self.home = folder / "home"
@@ -158,6 +159,7 @@ class Drive:
             "LANG": "C.UTF-8",
             RUN: self.mark,
             **{name: str(self.home / where) for name, where in _XDG.items()},
+            **(self._collector(provider) if self.traced else {}),
             **target.aim(provider, self.home),
         }
         wanted: dict[str, object] = {
@@ -176,6 +178,14 @@ class Drive:
         self.recording.keep({str(self.home): "/home/agent", str(self.work): "/work", provider.url: _URL})
         return result
 
+    def _collector(self, provider: Provider) -> dict[str, str]:
+        """The provider takes the spans too (and answers 404, as a collector that is out of order)."""
+        endpoint = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": provider.url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+        }
+        return {"TRACEPARENT": self.traced, **endpoint}
+
     def kinds(self) -> list[str]:
         return [each.kind for each in self.progress]
 
@@ -184,10 +194,12 @@ class Drive:
         return sum(_name(process.pid) == "sleep" for process in marked(self.mark)) >= 2
 
 
-async def drive(target: Target, case: str, folder: Path, *, tool: str = "", **asked: object) -> Driven:
-    """Run a case to its end. ``tool`` is the shell command of the ``tool`` case, ``asked`` are fields of
-    the request."""
-    making = Drive(target, case, folder, **asked)
+async def drive(
+    target: Target, case: str, folder: Path, *, tool: str = "", traced: str = "", **asked: object
+) -> Driven:
+    """Run a case to its end. ``tool`` is the shell command of the ``tool`` case, ``traced`` a
+    ``traceparent`` (spans then go to the provider, too), ``asked`` are fields of the request."""
+    making = Drive(target, case, folder, traced=traced, **asked)
     with making.provider(tool or TOOL) as provider:
         begun = time.monotonic()
         result = await making.dispatch(provider)

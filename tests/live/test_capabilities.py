@@ -92,6 +92,16 @@ async def test_usage_is_told(target: Target, tmp_path: Path) -> None:
     assert usage.output_tokens > 0
 
 
+async def test_its_spans_join_the_trace_it_was_started_from(target: Target, tmp_path: Path) -> None:
+    wanted(target, "trace_context", tmp_path)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    driven = await drive(target, "success", tmp_path, traced=f"00-{trace}-b7ad6b7169203331-01")
+    assert driven.result is not None
+    assert driven.result.failure is None
+    sent = [asked.body for asked in driven.provider.requests if asked.path == "/v1/traces"]
+    assert any(trace in str(body) for body in sent)
+
+
 async def test_work_that_may_write_writes_in_its_folder(target: Target, tmp_path: Path) -> None:
     if target.tools:
         pytest.skip(target.tools)

@@ -67,3 +67,14 @@ def test_only_what_it_needs_of_our_environment_goes_along() -> None:
     assert {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"}.isdisjoint(given)
     cloud = environment(asked(), {**ours, "CLAUDE_CODE_USE_BEDROCK": "1"})
     assert "AWS_SECRET_ACCESS_KEY" in cloud
+
+
+def test_it_sends_spans_only_into_a_tree_and_only_to_the_operators_collector() -> None:
+    collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318"}
+    trace = {"TRACEPARENT": "00-1-2-01"}
+    traced = environment(asked(environment=trace), collector)
+    assert traced["OTEL_TRACES_EXPORTER"] == "otlp"
+    assert traced["OTEL_METRICS_EXPORTER"] == traced["OTEL_LOGS_EXPORTER"] == "none"
+    assert traced["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://h:4318"
+    for carried, ours in (({}, collector), (trace, {})):
+        assert "OTEL_TRACES_EXPORTER" not in environment(asked(environment=carried), ours)

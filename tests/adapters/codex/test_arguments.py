@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from custodes.adapters import DispatchRequest
 from custodes.adapters.codex.arguments import arguments, environment, named_variables
+from custodes.adapters.traces import exporter
 
 
 def asked(**fields: Any) -> DispatchRequest:
@@ -23,21 +25,34 @@ def after(words: list[str], option: str) -> str:
 
 
 def test_the_sandbox_is_as_wide_as_the_work_and_never_wider() -> None:
-    assert after(arguments("codex", asked(), "m", ""), "--sandbox") == "read-only"
-    assert after(arguments("codex", asked(mutable=True), "m", ""), "--sandbox") == "workspace-write"
+    assert after(arguments("codex", asked(), "m", "", None), "--sandbox") == "read-only"
+    assert after(arguments("codex", asked(mutable=True), "m", "", None), "--sandbox") == "workspace-write"
     for mutable in (False, True):
-        words = " ".join(arguments("codex", asked(mutable=mutable), "m", ""))
+        words = " ".join(arguments("codex", asked(mutable=mutable), "m", "", None))
         assert "dangerously" not in words
         assert "approve" not in words
 
 
 def test_what_is_asked_for_is_passed_on() -> None:
-    words = arguments("codex", asked(effort="high", resume="t1"), "gpt-6.2-sol", "/tmp/schema.json")
+    words = arguments("codex", asked(effort="high", resume="t1"), "gpt-6.2-sol", "/tmp/schema.json", None)
     assert after(words, "--model") == "gpt-6.2-sol"
     assert 'model_reasoning_effort="high"' in words
     assert after(words, "--output-schema") == "/tmp/schema.json"
     assert words[-3:] == ["resume", "t1", "-"]
-    assert arguments("codex", asked(), "m", "")[-1] == "-"
+    assert arguments("codex", asked(), "m", "", None)[-1] == "-"
+
+
+def test_spans_go_to_the_operators_collector_and_its_headers_not_onto_the_command_line() -> None:
+    ours = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=x"}
+    found = exporter({"TRACEPARENT": "00-1-2-01"}, ours)
+    words = arguments("codex", asked(), "m", "", found)
+    wanted = 'otel.trace_exporter={otlp-http={endpoint="http://h:4318/v1/traces",protocol="binary"}}'
+    assert wanted in words
+    assert "authorization" not in " ".join(words)
+    assert tomllib.loads(wanted.removeprefix("otel."))
+    given = environment(asked(environment={"TRACEPARENT": "00-1-2-01"}), ours)
+    assert given["OTEL_EXPORTER_OTLP_HEADERS"] == "authorization=x"
+    assert "OTEL_EXPORTER_OTLP_HEADERS" not in environment(asked(), ours)
 
 
 def test_the_keys_its_configuration_names_go_along_and_no_others(tmp_path: Path) -> None:

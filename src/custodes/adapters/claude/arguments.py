@@ -10,6 +10,7 @@ import msgspec
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
 from custodes.adapters.schemas import rooted
+from custodes.adapters.traces import exporter
 
 READ_TOOLS = "Read,Grep,Glob,WebFetch,WebSearch"
 """All the tools of read-only work. None of them writes a file or starts a program, so nothing in a user's or
@@ -37,6 +38,14 @@ _QUIET = {
     "CLAUDE_CODE_MAX_RETRIES": str(INTERNAL_RETRIES),
     "NO_COLOR": "1",
 }
+_TRACED = {
+    "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+    "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1",
+    "OTEL_TRACES_EXPORTER": "otlp",
+    "OTEL_METRICS_EXPORTER": "none",
+    "OTEL_LOGS_EXPORTER": "none",
+}
+"""Its spans into the operator's own collector, and nothing else of it."""
 
 
 def arguments(binary: str, request: DispatchRequest, model: str) -> list[str]:
@@ -61,4 +70,6 @@ def environment(request: DispatchRequest, environ: Mapping[str, str]) -> dict[st
         if environ.get(switch):
             kept += [switch, *(name for name in environ if re.fullmatch(names, name))]
     login = {name: environ[name] for name in kept}
-    return base_environment({**login, **_QUIET, **request.environment})
+    found = exporter(request.environment, environ)
+    traced = {**_TRACED, **found.variables} if found else {}
+    return base_environment({**login, **_QUIET, **traced, **request.environment})

@@ -6,16 +6,21 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from custodes.adapters.native import mapping
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
+from custodes.adapters.traces import Exporter, exporter
 
 _KEPT = ("CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY", "CODEX_CA_CERTIFICATE")
 _LOG = "off,codex_core::responses_retry=warn"
 """Its log on standard error: only the line that says how long it means to wait before a retry."""
 
 
-def arguments(binary: str, request: DispatchRequest, model: str, schema_file: str) -> list[str]:
+def arguments(
+    binary: str, request: DispatchRequest, model: str, schema_file: str, traces: Exporter | None
+) -> list[str]:
     """The prompt is not among them: ``-`` reads it from standard input, where it may be of any length.
 
     No retries are set: they belong to the provider the user chose, and the built-in one takes none. What
@@ -25,6 +30,8 @@ def arguments(binary: str, request: DispatchRequest, model: str, schema_file: st
     words += ["--sandbox", "workspace-write" if request.mutable else "read-only"]
     for setting in ("check_for_update_on_startup=false", "analytics.enabled=false", 'otel.exporter="none"'):
         words += ["-c", setting]
+    if traces is not None:
+        words += ["-c", f"otel.trace_exporter={_exporter(traces)}"]
     words += ["--disable", "plugins"]  # it would fetch its catalog of plugins at every start
     if request.effort:
         words += ["-c", f'model_reasoning_effort="{request.effort}"']
@@ -39,7 +46,18 @@ def environment(request: DispatchRequest, environ: Mapping[str, str]) -> dict[st
     home = Path(both.get("CODEX_HOME") or Path(both.get("HOME") or "~").expanduser() / ".codex")
     kept = (*_KEPT, *named_variables(home / "config.toml"))
     login = {name: environ[name] for name in kept if name in environ}
-    return base_environment({**login, "RUST_LOG": _LOG, "NO_COLOR": "1", **request.environment})
+    found = exporter(request.environment, environ)
+    traced = found.variables if found else {}
+    return base_environment({**login, **traced, "RUST_LOG": _LOG, "NO_COLOR": "1", **request.environment})
+
+
+def _exporter(traces: Exporter) -> str:
+    """The TOML of an exporter. Its headers come from the environment: a command line is no place for them."""
+    endpoint = msgspec.json.encode(traces.endpoint).decode()  # a JSON string is a TOML string
+    if traces.protocol == "grpc":
+        return f"{{otlp-grpc={{endpoint={endpoint}}}}}"
+    protocol = "json" if traces.protocol == "http/json" else "binary"
+    return f'{{otlp-http={{endpoint={endpoint},protocol="{protocol}"}}}}'
 
 
 def named_variables(config: Path) -> list[str]:

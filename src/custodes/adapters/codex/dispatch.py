@@ -20,6 +20,7 @@ from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.adapters.process import ProcessResult
 from custodes.adapters.schemas import strict
+from custodes.adapters.traces import exporter
 
 _TOO_OLD = re.compile(r"unexpected argument|unrecognized subcommand|unknown feature", re.IGNORECASE)
 
@@ -42,7 +43,7 @@ class CodexRuntime:
         with _schema_file(schema) as schema_file:
             ended = await native.run(
                 who,
-                arguments(binary, request, model, schema_file),
+                arguments(binary, request, model, schema_file, exporter(request.environment, os.environ)),
                 request=request,
                 environment=environment(request, os.environ),
                 stdin=_prompt(request, schema).encode(),
