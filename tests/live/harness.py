@@ -81,6 +81,8 @@ class Target:
     aim: Callable[[Provider, Path], dict[str, str]]
     effort: str | None = None
     differs: Mapping[str, Expected] = field(default_factory=dict)
+    reads_with_shell: bool = False
+    """Whether read-only work has a shell, so that something must keep it from writing."""
     tools: str = ""
     """Why a tool cannot be run here ("" where it can)."""
 
