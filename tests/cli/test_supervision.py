@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from custodes.cli.overview import Overview
+from custodes.policy.overview import Overview
 from custodes.policy.policy import Policy
 from custodes.policy.settings import Settings
 from support.cos import Cos, Tiered
