@@ -131,7 +131,7 @@ def test_a_wait_for_recovery_says_how_long_and_ends_with_the_attempt() -> None:
     assert (tree.rows["a"].state, tree.rows["a"].until) == ("running", None)
 
 
-def test_a_refusal_shows_every_pool_that_waits() -> None:
+def test_a_refusal_shows_every_pool_that_waits_and_is_said_once() -> None:
     refusal = Refusal(
         category="capacity",
         reason="all eligible adapters are at capacity",
@@ -141,12 +141,17 @@ def test_a_refusal_shows_every_pool_that_waits() -> None:
         ),
         retry_after_s=5,
     )
-    tree, said = told(queued(), AttemptRefused(at=1, conversation="c", run_id="a", refusal=refusal))
+    outcome = Outcome(run_id="a", role="analyst", name="step a", status="refused", refusal=refusal)
+    tree, said = told(
+        queued(),
+        AttemptRefused(at=1, conversation="c", run_id="a", refusal=refusal),
+        ChildEnded(at=1, conversation="c", run_id="a", outcome=outcome),
+    )
     assert {name: (pool.state, pool.until) for name, pool in tree.pools.items()} == {
         "p:x": ("cooling_down", 6),
         "q": ("half_open", 61),
     }
-    assert said[-1] == "step a: refused: all eligible adapters are at capacity"
+    assert said.count("step a: refused: all eligible adapters are at capacity") == 1
 
 
 def test_what_has_not_ended_when_the_conversation_ends_was_cancelled() -> None:

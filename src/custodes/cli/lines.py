@@ -6,7 +6,6 @@ from custodes.cli.output import plain
 from custodes.cli.progress import AttemptRow, Row, Tree
 from custodes.supervision.events import (
     AttemptEnded,
-    AttemptRefused,
     AttemptStarted,
     ChildEnded,
     ChildQueued,
@@ -35,8 +34,6 @@ def _text(before: Tree, row: Row, event: Event) -> str | None:
             return started(row.attempts[-1], healing=event.probe and pool is not None)
         case AttemptEnded() if event.failure is not None:
             return failed(row, event.number)
-        case AttemptRefused():
-            return f"refused: {plain(event.refusal.reason)}"
         case ChildEnded():
             return ended(row)
     return None

@@ -46,7 +46,7 @@ class AttemptProgress(Event, frozen=True, kw_only=True, tag="attempt_progress"):
 
 
 class AttemptRefused(Event, frozen=True, kw_only=True, tag="attempt_refused"):
-    """No pool let the attempt in (it may still wait, or the child ends refused)."""
+    """No pool let the attempt in, and it may not wait any longer: the child ends refused."""
 
     refusal: Refusal
 
