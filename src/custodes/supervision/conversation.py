@@ -49,12 +49,14 @@ class Conversation:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with anyio.CancelScope(shield=True):
-            await self.cancel("its conversation ended")
-            if self._children is not None:
-                await self._children.stop("its conversation ended")
-        if self._span is not None:
-            self._span.end_for(kind)
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.cancel("its conversation ended")
+                if self._children is not None:
+                    await self._children.stop("its conversation ended")
+        finally:
+            if self._span is not None:
+                self._span.end_for(kind)
 
     async def dispatch(self, work: Work) -> Outcome:
         """Do one piece of work and return its outcome.

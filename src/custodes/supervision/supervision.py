@@ -54,13 +54,17 @@ class Supervision:
     ) -> bool | None:
         """Every conversation has ended; the tree is stopped in reverse order, the store last."""
         if self._tree is not None:
-            with anyio.CancelScope(shield=True):
-                await self._tree.root.stop("the host ended")
+            # In a task of its own: asyncio's Task.cancel() pierces every shield in the host's.
+            self._group.start_soon(self._stop, self._tree)
         if isinstance(error, Exception):
             # The host's own exception passes as it is, not inside a group of ours.
             await self._group.__aexit__(None, None, None)
             return None
         return await self._group.__aexit__(kind, error, trace)
+
+    async def _stop(self, tree: Tree) -> None:
+        with anyio.CancelScope(shield=True):
+            await tree.root.stop("the host ended")
 
     def conversation(
         self, conversation_id: str, *, adapter: str = "", dispatch: HostDispatch | None = None
