@@ -48,13 +48,14 @@ class FanOut:
         self._children: list[Child] = []
         self._stops: dict[str, Callable[[str], Awaitable[object]]] = {}
         self._queue: deque[tuple[Child, Frozen]] = deque()
-        self._wakeup = anyio.Event()
         self._open = False
         self._unended = 0
-        self._sleeper = anyio.CancelScope()
         self._span: SpanHandle | None = None
 
     async def __aenter__(self) -> Self:
+        # Not before: the disabled path makes a fan-out, enters none, and is measured in microseconds.
+        self._wakeup = anyio.Event()
+        self._sleeper = anyio.CancelScope()
         self._ledger = Ledger(budget=self._budget, opened_at=anyio.current_time())
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
