@@ -119,7 +119,7 @@ def test_while_supervision_is_off_the_enabling_command_is_named(
             "cycle",
         ),
         ("steps:\n  - {id: a, role: reviewer, promt: x}\n", "prompt"),
-        ("steps: [\n", "no valid YAML"),
+        ("steps: [\n", "not readable as YAML"),
         (None, "No such file"),
     ],
 )

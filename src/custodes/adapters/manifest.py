@@ -75,7 +75,7 @@ def parse_mapping(path: Path, data: bytes) -> dict[str, Any]:
         line = f", line {mark.line + 1}" if mark else ""
         # ruamel's own text goes on with a link and advice on its API; its first line says it all.
         problem = (str(error.problem or error.context or "not YAML").splitlines() or ["not YAML"])[0]
-        raise DescriptorError(f"{path}{line}: {problem}") from error
+        raise DescriptorError(f"{path}{line}: not readable as YAML: {problem}") from error
     except (YAMLError, RecursionError, ValueError) as error:
         problem = (str(error).splitlines() or [type(error).__name__])[0]
         raise DescriptorError(f"{path}: not readable as YAML: {problem}") from error
