@@ -118,6 +118,37 @@ def test_a_reader_that_goes_away_is_no_traceback(project: Path) -> None:
     assert program.returncode == 141
 
 
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(project: Path) -> None:
+    for form in ("text", "json"):
+        with Path("/dev/full").open("w") as full:
+            run = subprocess.run(
+                [*COS, "supervision", "show", "--format", form],
+                cwd=project,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert run.stderr.splitlines() == ["cos: the output cannot be written: No space left on device"]
+        assert run.returncode == 1
+
+
+def test_closed_standard_streams_lend_their_numbers_to_no_other_file(programs: Path) -> None:
+    words = " ".join([*COS, "dispatch", "--role", "reviewer", "--model", "look", "x"])
+    run = subprocess.run(["sh", "-c", f"{words} <&- >&- 2>&-"], cwd=programs, check=False)
+    assert run.returncode == 0
+
+
+def test_a_lone_hyphen_reads_the_prompt_from_stdin(programs: Path) -> None:
+    words = [*COS, "dispatch", "--role", "reviewer", "-", "--model", "look"]
+    run = subprocess.run(words, cwd=programs, input=b"look", capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")
+    run = subprocess.run(words, cwd=programs, input=b"caf\xe9", capture_output=True, check=False)
+    assert run.returncode == 2
+    assert b"prompt" in run.stderr
+    assert run.stderr.count(b"\n") == 1
+
+
 def test_no_colour_where_there_is_no_terminal(project: Path) -> None:
     run = subprocess.run(
         [*COS, "supervision", "show"], cwd=project, capture_output=True, text=True, check=True

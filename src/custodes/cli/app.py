@@ -17,6 +17,7 @@ from custodes.cli.output import (
     USAGE,
     CliError,
     Format,
+    UnwritableError,
     complain,
     report_error,
     usage_error,
@@ -66,12 +67,12 @@ def call(tokens: Sequence[str]) -> int:
     form = _asked_format(tokens)
     try:
         result = make_app()(
-            list(tokens), exit_on_error=False, print_error=False, result_action="return_value"
+            _stdin_last(tokens), exit_on_error=False, print_error=False, result_action="return_value"
         )
     except CycloptsError as error:
         report_error(usage_error(_one_line(error)), form)
         return USAGE
-    except BrokenPipeError:
+    except (BrokenPipeError, UnwritableError):
         raise
     except Exception as error:
         known = _known(error)
@@ -87,23 +88,44 @@ def call(tokens: Sequence[str]) -> int:
 
 def main() -> None:
     """The console script."""
+    _open_what_is_closed()
     try:
         code = call(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, UnwritableError) as error:
         # Python flushes stdout once more at exit: give it something that takes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = CLOSED_PIPE
+        if isinstance(error, UnwritableError):
+            complain(f"cos: {error}")
+            code = FAILED
     except KeyboardInterrupt:
         complain("cos: interrupted")
         code = INTERRUPTED
     sys.exit(code)
 
 
+def _open_what_is_closed() -> None:
+    """A closed standard stream would lend its number to the next file that is opened, a database say."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            setattr(sys, name, os.fdopen(number, mode))
+
+
 def _version() -> str:
     from importlib.metadata import version
 
     return f"custodes {version('custodes')}"
+
+
+def _stdin_last(tokens: Sequence[str]) -> list[str]:
+    """A lone ``-`` is a word that stands for stdin, and no option: it goes where no option can stand."""
+    if "-" not in tokens or "--" in tokens:
+        return list(tokens)
+    return [*(word for word in tokens if word != "-"), "--", "-"]
 
 
 def _asked_format(tokens: Sequence[str]) -> Format:

@@ -48,25 +48,28 @@ async def dispatch(
     project = project_at(project_dir)
     if timeout is not None and not 0 < timeout < float("inf"):
         raise usage_error(f"--timeout {timeout} is no number of seconds above 0")
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = sys.stdin.buffer.read().decode(errors="surrogateescape") if prompt == "-" else prompt
     if not text.strip():
         raise usage_error("the prompt is empty; say what is asked")
 
     from custodes import Conversation, Outcome, Work
     from custodes.cli.conduct import conduct, session_adapter
 
-    work = Work(
-        role=role,
-        prompt=text,
-        scope=tuple(scope or ()),
-        mutable=mutable,
-        adapter=on,
-        model=model,
-        effort=effort,
-        complexity=complexity,
-        timeout=timeout,
-        wait=seconds("--wait", wait) or 0,
-    )
+    try:
+        work = Work(
+            role=role,
+            prompt=text,
+            scope=tuple(scope or ()),
+            mutable=mutable,
+            adapter=on,
+            model=model,
+            effort=effort,
+            complexity=complexity,
+            timeout=timeout,
+            wait=seconds("--wait", wait) or 0,
+        )
+    except ValueError as error:  # what was typed, or read, is no text
+        raise usage_error(str(error)) from None
 
     async def ask(parent: Conversation) -> tuple[Outcome, ...]:
         return (await parent.dispatch(work),)

@@ -53,11 +53,16 @@ def complexity(name: str, help: str) -> Parameter:  # noqa: A002 - the parameter
 def project_at(project_dir: Path) -> Path:
     """The project's real path.
 
-    :raises CliError: it is no folder.
+    :raises CliError: it is no folder, or has a name that no settings file could hold.
     """
     if not project_dir.is_dir():
         raise usage_error(f"{project_dir} is no folder; -d takes the project's")
-    return project_dir.resolve()
+    project = project_dir.resolve()
+    try:
+        str(project).encode()
+    except UnicodeEncodeError:
+        raise usage_error(f"{project} cannot be written as UTF-8; give the folder another name") from None
+    return project
 
 
 def seconds(name: str, value: float | None) -> float | None:

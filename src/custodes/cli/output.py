@@ -34,6 +34,10 @@ class CliError(Exception):
         self.code = code
 
 
+class UnwritableError(OSError):
+    """Nothing more can be told on stdout."""
+
+
 def usage_error(message: str) -> CliError:
     return CliError(message, kind="usage", code=USAGE)
 
@@ -42,11 +46,17 @@ def write(text: str = "", stream: TextIO | None = None) -> None:
     """One line, or several, to stdout. What the stream's encoding lacks is written as ``?``, never raised.
 
     :raises BrokenPipeError: nobody reads any more.
+    :raises UnwritableError: the stream takes nothing: a full disk behind it, say.
     """
     out: TextIO = stream if stream is not None else sys.stdout
     encoding = out.encoding or "utf-8"
-    out.write(text.encode(encoding, errors="replace").decode(encoding) + "\n")
-    out.flush()
+    try:
+        out.write(text.encode(encoding, errors="replace").decode(encoding) + "\n")
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UnwritableError(f"the output cannot be written: {error.strerror or error}") from None
 
 
 def complain(text: str) -> None:
