@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from custodes.adapters.errors import DescriptorError, near_miss
+from custodes.adapters.errors import DescriptorError, instead, near_miss
 from custodes.adapters.manifest import MAX_BYTES, parse_mapping
 from custodes.policy.policy import Complexity
-from custodes.policy.roles import ROLES, Role
+from custodes.policy.roles import Role, unknown_role
 from custodes.supervision.child import Child
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.fan_out import FanOut
@@ -172,12 +172,9 @@ def _explain(problem: str) -> str:
     message, _, place = problem.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     if message.startswith("Invalid enum value ") and place.endswith(".role"):
-        wrong = message.removeprefix("Invalid enum value ").strip("'")
-        near = near_miss(wrong, ROLES) or f"; the roles are {', '.join(ROLES)}"
-        message = f"unknown role {wrong!r}{near}"
+        message = unknown_role(message.removeprefix("Invalid enum value ").strip("'"))
     elif message.startswith("Object contains unknown field "):
         wrong = message.removeprefix("Object contains unknown field ").strip("`")
         shape = {"": Plan, "budget": Budget}.get(place, Step)
-        known = shape.__struct_fields__
-        message = f"unknown key {wrong!r}{near_miss(wrong, known) or '; known keys are ' + ', '.join(known)}"
+        message = f"unknown key {wrong!r}; {instead(wrong, shape.__struct_fields__)}"
     return f"{place}: {message}" if place else message
