@@ -259,6 +259,14 @@ async def test_in_the_middle_of_work_it_may_wait_by_itself(descriptor: Descripto
     assert kinds == ["started", "tool", "output", "retrying", "output", "usage"]
 
 
+async def test_a_tool_is_told_once(descriptor: Descriptor, tmp_path: Path) -> None:
+    done = {"type": "item.completed", "item": TOOL["item"]}
+    patch = {"type": "item.completed", "item": {"id": "i9", "type": "file_change", "changes": []}}
+    seen: list[Progress] = []
+    await printed(descriptor, tmp_path, START, TOOL, done, patch, SAY, DONE, seen=seen)
+    assert [each.tool for each in seen if each.kind == "tool"] == ["command_execution", "file_change"]
+
+
 async def test_a_failure_after_a_tool_leaves_the_outcome_unknown(
     descriptor: Descriptor, tmp_path: Path
 ) -> None:

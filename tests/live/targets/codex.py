@@ -25,7 +25,6 @@ supports_websockets = false
     return {"CODEX_API_KEY": "sk-dummy"}
 
 
-# A model of its own list whose shell is a plain tool: newer ones are offered theirs in a form of their own.
 TARGET = Target(
-    adapter="codex", binary="codex", model="gpt-5.5", effort="low", aim=aim, reads_with_shell=True
+    adapter="codex", binary="codex", model="gpt-6.2-sol", effort="low", aim=aim, reads_with_shell=True
 )

@@ -30,5 +30,5 @@ TARGET = Target(
     aim=aim,
     # It prints the message of a refusal and no more, and this one states its wait nowhere in it.
     differs={"usage_limit": Expected("capacity", retryable=True)},
-    tools="its shell refuses a command that leaves something behind, and it tells of no tool",
+    tools="it tells of no tool, so that one is running cannot be seen in its progress",
 )

@@ -9,7 +9,7 @@ from support.loopback.protocol import Body, Call
 
 TEXT = "LOOPBACK-OK"
 _SHELL = re.compile(
-    r"bash|shell|local_shell|run_shell_command|exec_command|terminal|shell_command|execute|run_in_terminal",
+    r"bash|shell|local_shell|run_shell_command|exec_command|terminal|shell_command|execute|exec|run_in_terminal",
     re.IGNORECASE,
 )
 _STRUCTURED = re.compile(r"structured_?output|final_answer", re.IGNORECASE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from support.loopback.protocol import MODEL, Body, Call, event, halves
@@ -24,9 +24,9 @@ class Responses:
         return str(body.get("model") or MODEL)
 
     def tools(self, body: Body) -> list[tuple[str, Body]]:
-        declared = body.get("tools") or ()
+        found = [(str(tool.get("name") or tool.get("type")), tool) for tool in _declared(body)]
         return [
-            (str(tool.get("name") or tool.get("type")), tool.get("parameters") or {}) for tool in declared
+            (name, _SCRIPT if _takes_script(tool) else tool.get("parameters") or {}) for name, tool in found
         ]
 
     def answered(self, body: Body) -> bool:
@@ -63,8 +63,13 @@ class Responses:
         ]
 
     def whole(self, model: str, text: str, call: Call | None) -> Body:
-        if call:
-            item: Body = {"type": "function_call", "id": "fc_loopback01", "call_id": _CALL_ID}
+        if call and call[0] == "exec":
+            command = json.dumps({"cmd": call[1]["command"], "yield_time_ms": 60_000})
+            item: Body = {"type": "custom_tool_call", "id": "ctc_loopback01", "call_id": _CALL_ID}
+            item |= {"name": call[0], "input": f"text(await tools.exec_command({command}))"}
+            item |= {"namespace": "functions", "status": "completed"}
+        elif call:
+            item = {"type": "function_call", "id": "fc_loopback01", "call_id": _CALL_ID}
             item |= {"name": call[0], "arguments": json.dumps(call[1]), "status": "completed"}
         else:
             content = [{"type": "output_text", "text": text, "annotations": []}]
@@ -95,6 +100,21 @@ class Responses:
 
     def error(self, status: int, kind: str, message: str, more: Mapping[str, Any]) -> Body:
         return openai_error(kind, message, more)
+
+
+def _declared(body: Body) -> Iterator[Body]:
+    """The tools of a request: in their own field, or in an item of the input, grouped into namespaces."""
+    groups = [body.get("tools"), *(item.get("tools") for item in body.get("input") or () if "tools" in item)]
+    for tool in (tool for group in groups for tool in group or ()):
+        yield from tool["tools"] if tool.get("type") == "namespace" else (tool,)
+
+
+def _takes_script(tool: Body) -> bool:
+    """A tool whose input is a script that calls the others."""
+    return tool.get("type") == "custom" and tool.get("name") == "exec"
+
+
+_SCRIPT: Body = {"properties": {"command": {"type": "string"}}}
 
 
 def openai_error(kind: str, message: str, more: Mapping[str, Any]) -> Body:

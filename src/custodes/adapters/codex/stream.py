@@ -53,6 +53,7 @@ class Stream:
         self.usage: Usage | None = None
         self.words = ""
         """The last lines of standard error, for a program that ended without an event."""
+        self._running: set[str] = set()
         self._unreached = 0
         self._ending = False
         """It is to be ended as soon as its log says how long it means to wait."""
@@ -112,11 +113,20 @@ class Stream:
             self.text = text
         if kind not in _NO_ACTIVITY:
             self.tools = True
-            if event != "item.updated":
-                self._progress(Progress(kind="tool", tool=kind))
+            self._tool(event, native.text(item.get("id")), kind)
         if not self.output_seen or text:
             self.output_seen = True
             self._progress(Progress(kind="output", chars=len(text)))
+
+    def _tool(self, event: str, item: str, kind: str) -> None:
+        """Tell a tool once, at its start; some are told of only when they are done."""
+        begun = item in self._running
+        if event == "item.completed":
+            self._running.discard(item)
+        elif event == "item.started":
+            self._running.add(item)
+        if not begun and event != "item.updated":
+            self._progress(Progress(kind="tool", tool=kind))
 
     def _account(self, said: Mapping[str, Any]) -> None:
         report = Usage(
