@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,17 @@ async def test_a_thread_goes_on_where_it_was(target: Target, tmp_path: Path) -> 
     assert second.result.failure is None
     assert second.result.native_thread_id == thread
     assert "heliotrope" in str(second.provider.journal[0].body)
+
+
+async def test_a_native_id_leads_to_its_transcript(target: Target, tmp_path: Path) -> None:
+    entry = described(target, tmp_path).runtime_entrypoints.transcript
+    if entry is None:
+        pytest.skip(f"{target.adapter} names no transcript entry")
+    driven = await drive(target, "success", tmp_path, prompt="Remember the word heliotrope.")
+    assert driven.result is not None
+    module = importlib.import_module(f"custodes.adapters.{target.adapter}.{Path(entry).stem}")
+    found = module.transcript(driven.result.native_thread_id, {"HOME": str(tmp_path / "home")})
+    assert "heliotrope" in Path(found.place).read_text()
 
 
 async def test_the_effort_reaches_the_provider(target: Target, tmp_path: Path) -> None:

@@ -85,6 +85,16 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
+class Transcript(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a native thread stands on this machine, and the command that goes on with it, typed in its
+    working folder. The module an adapter names as ``transcript`` has
+    ``transcript(native_id: str, environ: Mapping[str, str]) -> Transcript``; it reads no content."""
+
+    place: str | None = None
+    """The file; None where it is not there (any more)."""
+    command: tuple[str, ...] = ()
+
+
 ProgressSink = Callable[[Progress], None]
 """Called from the attempt's task; returns at once and never raises."""
 
