@@ -241,6 +241,23 @@ def test_a_malformed_file_or_a_bad_value_is_reported_and_never_written_over(
     assert settings.path.read_bytes() == before
 
 
+def test_what_is_no_plain_file_is_reported_and_never_read_without_end(settings: Settings) -> None:
+    settings.path.parent.mkdir(exist_ok=True)
+    os.mkfifo(settings.path)
+    for target in (None, "/dev/zero", "."):
+        if target is not None:
+            settings.path.unlink()
+            settings.path.symlink_to(target)
+        with pytest.raises(SettingsError, match=r"no plain file|Is a directory"):
+            settings.read()
+        with pytest.raises(SettingsError, match=r"no plain file|Is a directory"):
+            settings.patch(PolicyPatch(enabled=True), catalog())
+    settings.path.unlink()
+    settings.path.write_text("{}" + " " * (4 << 20))
+    with pytest.raises(SettingsError, match="larger than"):
+        settings.read()
+
+
 def test_a_repaired_file_is_read_again(settings: Settings) -> None:
     write(settings, "{")
     with pytest.raises(SettingsError):

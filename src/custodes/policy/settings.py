@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,9 @@ from custodes.policy.validate import Problem, blocking, problems
 FOLDER = ".coding-os"
 FILE = "hub-settings.json"
 LOCK = "hub-settings.lock"
+
+MAX_BYTES = 4 << 20
+"""Of a settings file; it is shared with other programs, which keep sections of their own in it."""
 
 LOCK_TIMEOUT = 30.0
 """Seconds that a writer waits for another one."""
@@ -171,9 +175,7 @@ class Settings:
 
     def _load(self) -> Snapshot:
         try:
-            with open(self._path, "rb") as file:  # noqa: PTH123  # as os.stat above
-                found = os.fstat(file.fileno())
-                content = file.read()
+            content, found = self._content()
         except OSError as error:
             self._unreadable(error)
         snapshot = self._snapshot(self._parse(self._decode(content)))
@@ -184,7 +186,7 @@ class Settings:
     def _document(self) -> str:
         """The file's text; empty where there is none yet."""
         try:
-            content = self.path.read_bytes()
+            content, _ = self._content()
         except FileNotFoundError:
             return ""
         except OSError as error:
@@ -192,6 +194,19 @@ class Settings:
         document = self._decode(content)
         self._parse(document)  # an empty file is malformed, not missing
         return document
+
+    def _content(self) -> tuple[bytes, os.stat_result]:
+        """The file's bytes, and what it then was. A repository can link it to anything: what is no plain
+        file could keep its reader waiting, or reading, for ever."""
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, no path
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise SettingsError(self._path, "is no plain file")
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise SettingsError(self._path, f"is larger than {MAX_BYTES} bytes")
+        return content, found
 
     def _decode(self, content: bytes) -> str:
         try:
