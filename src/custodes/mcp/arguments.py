@@ -34,7 +34,7 @@ def _inlined(node: Any, components: Mapping[str, Any]) -> Any:
         return node
     if "$ref" in node:
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        return {**_inlined(components[node["$ref"]], components), **beside}
+        return _inlined({**components[node["$ref"]], **beside}, components)
     found = {key: _inlined(value, components) for key, value in node.items() if key != "title"}
     default = found.get("default", 0)
     if default is None:

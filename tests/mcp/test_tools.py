@@ -1,0 +1,205 @@
+"""The tools without the protocol: each on both loops, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from custodes import Supervision
+from custodes.mcp import calls
+from custodes.mcp.arguments import ArgumentsError, schema_of
+from custodes.mcp.tools import TOOLS, Tools, Watch
+from custodes.policy.normalize import policy_keys
+from custodes.policy.patch import PolicyPatch
+from custodes.policy.policy import Cooldown, Policy, Target
+from custodes.policy.settings import PolicyRefusedError, Settings, SettingsError
+from custodes.supervision.work import Budget, Work
+from support.cos import Tiered
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def tools(project: Path, anyio_backend: str) -> AsyncIterator[Tools]:
+    watch = Watch()
+    async with (
+        Supervision(project, observer=watch.observe) as supervision,
+        supervision.conversation("c") as parent,
+    ):
+        yield Tools(supervision, parent)
+
+
+async def ignore(progress: float, message: str) -> None:
+    pass
+
+
+async def call(tools: Tools, name: str, **arguments: Any) -> Any:
+    """The document as a client gets it."""
+    return msgspec.json.decode(msgspec.json.encode(await tools.call(name, arguments, ignore)))
+
+
+async def config(tools: Tools, action: str, **arguments: Any) -> Any:
+    return await call(tools, "cos_supervision_config", action=action, **arguments)
+
+
+OTHER: dict[str, Any] = {
+    "enabled": True,
+    "mode": "adaptive",
+    "complexity_threshold": "CHAOTIC",
+    "fallback_policy": "next_eligible",
+    "max_parallel": 7,
+    "cooldown": {"default_seconds": 7, "maximum_seconds": 7_000, "retry_after_ceiling_seconds": 70_000},
+    "orchestrator": {"adapter": "fixture", "model": "large-1", "effort": "high"},
+    "roles": {"reviewer": {"adapter": "fixture", "model": "small-1", "effort": "low"}},
+    "preset": "night",
+    "presets": {"night": {"architect": {"adapter": "fixture", "model": "large-1", "effort": "medium"}}},
+}
+"""A value other than the default for each key of the policy."""
+
+
+def test_there_is_another_value_for_every_key_of_the_policy() -> None:
+    assert set(OTHER) == set(Policy.__struct_fields__)
+    assert set(OTHER["cooldown"]) == set(Cooldown.__struct_fields__)
+    assert set(OTHER["orchestrator"]) == set(Target.__struct_fields__)
+
+
+async def test_every_key_of_the_policy_is_shown_set_and_cleared(tools: Tools, tiered: Tiered) -> None:
+    changes = {key: value for key, value in OTHER.items() if key != "enabled"}
+    await config(tools, "enable")
+    shown = await config(tools, "set", **changes)
+    assert shown["policy"] == OTHER
+    assert msgspec.convert(OTHER, Policy) == Settings(tiered.project).read().policy
+    for key in Policy.__struct_fields__:
+        shown = await config(tools, "set", clear=[key])
+        blank = msgspec.to_builtins(getattr(Policy(), key))
+        assert shown["policy"][key] == blank, key
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in policy_keys() if "." in key], ids=lambda key: key.replace("<", "").replace(">", "")
+)
+async def test_every_single_field_can_be_cleared_alone(tools: Tools, tiered: Tiered, key: str) -> None:
+    await config(tools, "set", **{key: value for key, value in OTHER.items() if key != "enabled"})
+    name = key.replace("presets.<preset>.<role>", "presets.night.architect").replace("<preset>", "night")
+    path = name.replace("<role>", "reviewer").split(".")
+    expected = json.loads(json.dumps({**OTHER, "enabled": False}))
+    inner = expected
+    for step in path[:-1]:
+        inner = inner[step]
+    if path[0] == "cooldown":
+        inner[path[-1]] = getattr(Cooldown(), path[-1])
+    elif path[-1] in Target.__struct_fields__:
+        inner[path[-1]] = ""
+    else:
+        del inner[path[-1]]
+    if path[0] == "presets" and len(path) == 3:
+        expected["presets"] = {"night": {}}
+    shown = await config(
+        tools, "set", clear=[".".join(path)], preset="" if path == ["presets", "night"] else "night"
+    )
+    if path == ["presets", "night"]:
+        expected["preset"] = ""
+    assert shown["policy"] == expected
+
+
+@pytest.mark.parametrize("field", Target.__struct_fields__)
+async def test_an_empty_text_clears_one_field_of_a_role_and_of_the_orchestrator(
+    tools: Tools, tiered: Tiered, field: str
+) -> None:
+    await config(tools, "set", orchestrator=OTHER["orchestrator"], roles=OTHER["roles"])
+    shown = await config(tools, "set", orchestrator={field: ""}, roles={"reviewer": {field: ""}})
+    assert shown["policy"]["orchestrator"] == {**OTHER["orchestrator"], field: ""}
+    assert shown["policy"]["roles"]["reviewer"] == {**OTHER["roles"]["reviewer"], field: ""}
+
+
+async def test_what_could_never_run_is_refused_and_nothing_is_written(tools: Tools, tiered: Tiered) -> None:
+    with pytest.raises(PolicyRefusedError, match="effort 'xhigh' is not listed by adapter 'fixture'"):
+        await config(tools, "set", roles={"reviewer": {"adapter": "fixture", "effort": "xhigh"}})
+    assert not (tiered.project / ".coding-os" / "hub-settings.json").exists()
+
+
+async def test_a_malformed_file_is_reported_and_left(tools: Tools, tiered: Tiered) -> None:
+    file = tiered.project / ".coding-os" / "hub-settings.json"
+    file.write_text("{")
+    for action in ("show", "enable"):
+        with pytest.raises(SettingsError, match="malformed settings"):
+            await config(tools, action)
+    assert file.read_text() == "{"
+    outcome = await call(tools, "cos_dispatch", role="reviewer", prompt="x")
+    assert outcome["refusal"]["category"] == "settings"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"action": "show", "mode": "suggest"}, "takes no change"),
+        ({"action": "enable", "roles": {"reviewer": {"effort": "low"}}}, "takes no change"),
+        ({"action": "set"}, "needs a field to set"),
+        ({"action": "set", "mod": "suggest"}, "unknown field 'mod'; did you mean 'mode'?"),
+        ({"action": "set", "cooldown": {"default": 3}}, "did you mean 'default_seconds'?"),
+        ({"action": "set", "roles": {"reviwer": {}}}, "unknown role 'reviwer'; did you mean 'reviewer'?"),
+        ({"action": "set", "presets": {"night": {"reviewer": {"efort": "low"}}}}, "did you mean 'effort'?"),
+        ({"action": "set", "max_parallel": "3"}, "max_parallel: Expected int"),
+        ({"action": "sett"}, "did you mean 'set'?"),
+        ({}, "missing required field action"),
+    ],
+)
+async def test_arguments_that_do_not_fit_say_what_would(
+    tools: Tools, tiered: Tiered, arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ArgumentsError) as refused:
+        await tools.call("cos_supervision_config", arguments, ignore)
+    assert says in str(refused.value)
+
+
+async def test_an_unknown_tool_names_those_there_are(tools: Tools) -> None:
+    with pytest.raises(ArgumentsError, match="there is no tool 'cos_run'; there are cos_supervision_config"):
+        await tools.call("cos_run", {}, ignore)
+
+
+async def test_a_clear_needs_a_target_and_says_when_there_was_nothing(tools: Tools, tiered: Tiered) -> None:
+    with pytest.raises(ArgumentsError, match="needs a target"):
+        await call(tools, "cos_health", action="clear")
+    cleared = await call(tools, "cos_health", action="clear", target="fixture")
+    assert cleared == {"target": "fixture", "cleared": []}
+
+
+async def test_while_it_is_off_work_is_refused_as_data_and_no_store_is_made(
+    tools: Tools, tiered: Tiered
+) -> None:
+    outcome = await call(tools, "cos_dispatch", role="reviewer", prompt="x")
+    assert (outcome["status"], outcome["refusal"]["category"]) == ("refused", "disabled")
+    assert not list((tiered.project / ".coding-os").glob("*.db*"))
+    assert (await call(tools, "cos_trace"))["attempts"] == []
+
+
+async def test_a_dry_run_returns_the_route_with_its_estimate(tools: Tools, programs: Path) -> None:
+    await config(tools, "set", mode="suggest")
+    work = {"role": "reviewer", "prompt": "x", "model": "look"}
+    fan = await call(tools, "cos_fan_out", children=[work, {**work, "model": "limit"}])
+    assert [outcome["status"] for outcome in fan["outcomes"]] == ["skipped", "skipped"]
+    proposed = fan["outcomes"][1]["output_json"]
+    assert proposed["proposed_route"]["pool"] == "command:limit"
+    assert proposed["estimate"]["input_tokens"] == 50_000
+    assert "the reviewer's default" in proposed["estimate"]["source"]
+
+
+def test_the_calls_carry_every_field_of_what_they_stand_for() -> None:
+    fields = set(calls.ConfigCall.__struct_fields__) - {"action", "health"}
+    spelled_by_clear = {"clear_orchestrator", "clear_roles", "clear_presets"}
+    assert fields == set(PolicyPatch.__struct_fields__) - {"enabled"} - spelled_by_clear
+    assert calls.Work.__struct_fields__ == Work.__struct_fields__
+    assert calls.Budget.__struct_fields__ == Budget.__struct_fields__
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_schema_is_whole_in_itself_and_takes_no_union(tool: Any) -> None:
+    text = json.dumps(schema_of(tool.call))
+    assert "$ref" not in text
+    assert "anyOf" not in text
+    assert "null" not in text
