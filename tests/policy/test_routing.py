@@ -216,8 +216,10 @@ def test_only_next_eligible_moves_on_from_an_adapter_that_cannot_run(
     if fallback == "next_eligible":
         assert routes(resolution) == [("codex", None)]
         assert resolution.rerouted
+        assert resolution.others == (passed,)
     else:
         assert resolution.candidates == ()
+        assert resolution.others == ()  # the refusal says it
         assert resolution.refusal is not None
         assert resolution.refusal.category == "unavailable"
         assert resolution.refusal.wording == "no eligible dispatch adapter for 'claude'"

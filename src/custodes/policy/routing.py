@@ -54,6 +54,11 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     asked: Route | None = None
 
     @property
+    def others(self) -> tuple[PassedOver, ...]:
+        """Those passed over, without the one that the refusal itself is about."""
+        return tuple(other for other in self.passed_over if other.reason != str(self.refusal))
+
+    @property
     def rerouted(self) -> bool:
         """The first candidate is not the route that was asked for."""
         return bool(self.candidates) and self.candidates[0] != self.asked

@@ -31,6 +31,7 @@ DECISION_WORDS: dict[Decision, str] = {
     "suggest": "a dry run: this route is returned, and nothing is run",
     "supervised": "it takes this route",
 }
+_NOTHING = "nothing can run it"
 
 
 class PoolHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,15 +87,16 @@ async def explain_work(
         health, records = await _on_record(project)
     found = explain(request, complexity, settings.policy, settings.module_enabled, catalog, session, records)
     resolution = found.resolution
+    runnable = bool(resolution.candidates)
     return WorkExplanation(
         role=request.role,
         complexity=complexity,
         decision=found.decision,
-        meaning=DECISION_WORDS[found.decision],
+        meaning=DECISION_WORDS[found.decision] if runnable or found.decision == "off" else _NOTHING,
         asked=resolution.asked,
         rerouted=resolution.rerouted,
         candidates=tuple(_candidate(route, registry, health) for route in resolution.candidates),
-        passed_over=resolution.passed_over,
+        passed_over=resolution.others,
         refusal=resolution.refusal,
         history=sum(record.role == request.role for record in records),
     )

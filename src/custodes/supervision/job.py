@@ -237,5 +237,5 @@ def _refusal(resolution: Resolution) -> Refusal | None:
         category=denial.category,
         reason=str(denial),
         route=resolution.asked,
-        passed_over=tuple(str(other) for other in resolution.passed_over if other.reason != str(denial)),
+        passed_over=tuple(str(other) for other in resolution.others),
     )
