@@ -118,8 +118,6 @@ async def _version(found: Descriptor, cli: Cli, program: str) -> tuple[str | Non
 
 def older(version: str, minimum: str) -> bool:
     """Whether a dotted version comes before another, number by number; a missing one is 0."""
-    ours, wanted = (
-        [int(part) for part in _VERSION.findall(text)[0].split(".")] for text in (version, minimum)
-    )
+    ours, wanted = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, minimum))
     width = max(len(ours), len(wanted))
     return ours + [0] * (width - len(ours)) < wanted + [0] * (width - len(wanted))
