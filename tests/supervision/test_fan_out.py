@@ -10,6 +10,7 @@ import pytest
 
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.adapters.trust import trust
 from custodes.supervision.events import AttemptStarted, ChildEnded, Event
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
@@ -454,3 +455,29 @@ async def test_a_conversation_id_that_cannot_be_stored_is_refused_where_it_is_gi
     async with custodes.Supervision(tmp_path) as supervision:
         with pytest.raises((TypeError, ValueError), match="conversation id"):
             supervision.conversation(name)
+
+
+async def test_an_adapter_that_exits_ends_its_own_attempt_and_not_the_host(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        raise SystemExit(0)
+
+    script.acts.append(act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        first = await parent.dispatch(implement())
+        second = await parent.dispatch(review())
+    assert (first.status, second.status) == ("unknown", "done")
+
+
+async def test_an_adapter_that_exits_while_it_is_imported_is_unavailable(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    folder = tmp_path / ".coding-os" / "adapters" / "one"
+    (folder / "dispatch.py").write_text("raise SystemExit(0)")
+    trust(folder)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(implement())
+    assert outcome.status == "failed"
+    assert outcome.failure is not None
+    assert outcome.failure.category == "unavailable"

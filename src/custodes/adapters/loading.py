@@ -77,14 +77,14 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
     try:
         with _lock:
             module = importlib.import_module(f"{package}.{file.stem}") if package else _import_file(file, key)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AdapterError(f"adapter '{descriptor.id}': {file} cannot be imported: {_said(error)}") from error
     make = getattr(module, "runtime", None)
     if not callable(make):
         raise AdapterError(f"adapter '{descriptor.id}': {file} has no function runtime(descriptor)")
     try:
         runtime: Runtime = make(descriptor)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AdapterError(
             f"adapter '{descriptor.id}': {file}: runtime(descriptor) failed: {_said(error)}"
         ) from error
@@ -93,7 +93,7 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
     return runtime
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 

@@ -256,7 +256,7 @@ async def call_runtime(
     except TimeoutError:
         reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
         return DispatchResult(failure=Failure(category="timeout", reason=reason))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # code that was written to be a program ends itself
         logger.exception("adapter %s raised instead of returning a failure", adapter)
         reason = f"the adapter raised {type(error).__name__}"
         return DispatchResult(failure=Failure(category="provider", reason=reason))
