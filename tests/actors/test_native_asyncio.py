@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 
 import anyio
 import pytest
 
-from custodes.actors import ActorCrashed, ActorStopped, ChildSpec, StrayCancellation, Supervisor
-from support.actors import AT_ONCE, Add, Hang, Journal, Starting, Worker
+from custodes.actors import (
+    ActorCrashed,
+    ActorError,
+    ActorRef,
+    ActorStopped,
+    ChildSpec,
+    StrayCancellation,
+    Supervisor,
+)
+from support.actors import AT_ONCE, Add, Crash, Hang, Journal, Starting, Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -181,3 +191,113 @@ async def test_an_ask_in_flight_ends_when_the_host_is_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert outcomes == [ActorStopped]
+
+
+TICKS = 30
+"""The life of :func:`_eventful` takes less, and every kind of task of it steps in between."""
+
+
+async def _eventful(journal: Journal, refs: list[ActorRef]) -> None:
+    """Static, nested and dynamic children; a restart of all; a natural end."""
+
+    def below() -> Supervisor:
+        return Supervisor([journal.spec("x"), journal.spec("y")], intensity=AT_ONCE)
+
+    specs = [journal.spec("a"), ChildSpec(id="below", start=below), journal.spec("b")]
+    async with Supervisor(specs, strategy="one_for_all", intensity=AT_ONCE) as root:
+        refs += [root.ref("a"), root.ref("b")]
+        for number in range(2):
+            refs.append(await root.start_child(journal.spec(f"d{number}", "temporary")))
+            refs.append(await root.supervisor("below").start_child(journal.spec(f"e{number}", "transient")))
+        refs[2].tell(Hang())
+        refs[0].tell(Crash(ValueError()))
+        for _ in range(8):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("tick", range(TICKS))
+@pytest.mark.parametrize("aim", [*range(8), "all"])
+async def test_a_native_cancel_of_any_task_at_any_tick_leaves_nothing_and_hangs_nobody(
+    tick: int, aim: int | str
+) -> None:
+    """Also before a child's first step, where asyncio drops its coroutine without a word."""
+    journal = Journal()
+    refs: list[ActorRef] = []
+    before = asyncio.all_tasks()
+    host = asyncio.create_task(_eventful(journal, refs))
+    for _ in range(tick):
+        await asyncio.sleep(0)
+    inner = sorted(asyncio.all_tasks() - before - {host}, key=lambda task: task.get_name())
+    for task in inner if aim == "all" else inner[int(aim) : int(aim) + 1]:
+        task.cancel()
+    for _ in range(1_000):
+        if host.done():
+            break
+        await asyncio.sleep(0)
+    assert host.done(), "it hangs"
+    if not host.cancelled():
+        assert isinstance(host.exception(), ActorError | None)
+    assert asyncio.all_tasks() == before
+    for ref in refs:
+        await ref.join()
+    lives = Counter[str]()
+    for line in _names(journal):
+        what, name = line.split()
+        lives[name] += 1 if what == "start" else -1
+    assert not any(lives.values()), "each start has its stop"
+
+
+async def test_a_native_cancel_of_the_trees_own_task_stops_it_in_order_and_is_told_to_the_host() -> None:
+    journal = Journal()
+
+    async def host() -> None:
+        async with Supervisor([journal.spec("a"), journal.spec("b")]):
+            [task] = [task for task in asyncio.all_tasks() if task.get_name() == "root"]
+            task.cancel()
+            await asyncio.sleep(3600)
+
+    with pytest.raises(StrayCancellation) as stray:
+        await host()
+    assert stray.value.path == "root"
+    assert _names(journal) == ["start a", "start b", "stop b", "stop a"]
+
+
+async def test_a_native_cancel_of_a_supervisors_task_is_a_crash_like_any_other() -> None:
+    below = ChildSpec(id="below", start=Supervisor)
+    async with Supervisor([below], intensity=AT_ONCE) as root:
+        for task in asyncio.all_tasks():
+            if task.get_name() == "root/below":
+                task.cancel()
+        await anyio.wait_all_tasks_blocked()
+        [crash] = root._executor.history
+        assert isinstance(crash.cause, StrayCancellation)
+        assert root.supervisor("below").statistics().state == "running"
+
+
+async def test_a_stop_in_the_same_pass_as_the_end_a_restart_waits_for_makes_nobody() -> None:
+    made: list[str] = []
+    stopping = asyncio.Event()
+
+    class Announcing(Worker):
+        async def on_stop(self, reason: str) -> None:
+            if reason.startswith("restarted"):
+                stopping.set()
+
+    def make(child_id: str) -> Callable[[], Worker]:
+        def start() -> Worker:
+            made.append(child_id)
+            return Announcing()
+
+        return start
+
+    specs = [ChildSpec(id="a", start=make("a")), ChildSpec(id="b", start=make("b"))]
+    async with Supervisor(specs, strategy="rest_for_one", intensity=AT_ONCE) as root:
+
+        async def stop() -> None:
+            await stopping.wait()
+            await root.stop("in the same pass")
+
+        task = asyncio.create_task(stop())
+        root.ref("a").tell(Crash(ValueError()))
+        await task
+    assert made == ["a", "b"]

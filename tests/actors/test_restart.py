@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio import CancelScope, Event, wait_all_tasks_blocked
 
 from custodes.actors import ActorRef, ActorStopped, ChildSpec, Intensity, Supervisor, SupervisorFailed
-from support.actors import AT_ONCE, Add, Crash, Finish, Hang, Journal, Worker
+from support.actors import AT_ONCE, Add, Crash, Finish, Hang, Journal, Starting, Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -324,3 +325,45 @@ async def test_a_shield_without_a_bound_is_waited_for_and_named(caplog: pytest.L
         assert "root/a is still at its clean-up" in caplog.text
         released.set()
         assert (await ref.join()).overran
+
+
+async def test_a_child_in_its_first_start_that_the_strategy_stops_is_not_started_again() -> None:
+    """``start_child`` has raised by then: its caller is left with nothing."""
+    refused: list[str] = []
+    ready = anyio.Event()
+
+    async def start(root: Supervisor) -> None:
+        try:
+            await root.start_child(ChildSpec(id="slow", start=lambda: Starting(ready.wait)))
+        except ActorStopped as stopped:
+            refused.append(stopped.reason)
+
+    specs = [ChildSpec(id="a", start=Worker)]
+    async with (
+        Supervisor(specs, strategy="one_for_all", intensity=AT_ONCE) as root,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(start, root)
+        await anyio.wait_all_tasks_blocked()
+        root.ref("a").tell(Crash(ValueError()))
+        await anyio.wait_all_tasks_blocked()
+        assert refused == ["restarted together with a"]
+        assert [child.path for child in root.statistics().children] == ["root/a"]
+
+
+async def test_a_sibling_that_outlives_its_bound_in_a_restart_is_shown() -> None:
+    released = anyio.Event()
+
+    class Stubborn(Worker):
+        async def on_stop(self, reason: str) -> None:
+            with anyio.CancelScope(shield=True):
+                await released.wait()
+
+    specs = [ChildSpec(id="a", start=Worker), ChildSpec(id="stubborn", start=Stubborn, shutdown=0)]
+    async with Supervisor(specs, strategy="one_for_all", intensity=AT_ONCE) as root:
+        stubborn = root.ref("stubborn")
+        root.ref("a").tell(Crash(ValueError()))
+        while not stubborn.statistics().overran:  # ends, or the test hangs
+            await anyio.lowlevel.checkpoint()
+        assert stubborn.statistics().state == "stopping"
+        released.set()

@@ -285,3 +285,18 @@ async def test_statistics_show_the_tree() -> None:
         assert isinstance(actor, ActorStatistics)
         assert (actor.path, actor.handled, actor.restarts) == ("root/a", 2, 1)
         assert below.path == "root/below"
+
+
+async def test_the_id_of_a_spec_yet_to_start_is_taken() -> None:
+    """An actor's ``on_start`` may start siblings; it must not push out one that is to come."""
+    journal = Journal()
+
+    class Early(Worker):
+        async def on_start(self) -> None:
+            with pytest.raises(DuplicateChild) as duplicate:
+                await self.context.supervisor.start_child(journal.spec("b"))
+            assert duplicate.value.path == "root/b"
+            await self.context.supervisor.start_child(journal.spec("c"))
+
+    async with Supervisor([ChildSpec(id="a", start=Early), journal.spec("b")]) as root:
+        assert [child.path for child in root.statistics().children] == ["root/a", "root/c", "root/b"]

@@ -7,6 +7,7 @@ asker is told, and the supervisor decides. What a domain can foresee is no crash
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import anyio
@@ -55,8 +56,9 @@ class ActorContext:
         """End normally once the present message is done; what waits gets :exc:`~.ActorStopped`."""
         self._child.leave()
 
-    def cleanup(self) -> anyio.CancelScope:
-        """A shield for clean-up, bounded by the spec's ``shutdown`` seconds from the stop on::
+    def cleanup(self) -> AbstractContextManager[anyio.CancelScope]:
+        """A shield for clean-up, bounded by the spec's ``shutdown`` seconds from the stop on (from now on,
+        where none was asked for)::
 
             try:
                 await work()
@@ -67,7 +69,7 @@ class ActorContext:
         After the bound the clean-up itself is cancelled. (A shield of your own has no bound but yours:
         the supervisor waits for it, says so in the log, and shows it as ``overran``.)
         """
-        return self._child.cleanup_scope()
+        return self._child.cleanup()
 
 
 def handles(
@@ -94,11 +96,17 @@ class Actor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = {
-            attribute.__handles__: name
-            for name, attribute in vars(cls).items()
-            if hasattr(attribute, "__handles__")
-        }
+        own: dict[type, str] = {}
+        for name, attribute in vars(cls).items():
+            if not hasattr(attribute, "__handles__"):
+                continue
+            message_type = attribute.__handles__
+            if message_type in own:
+                raise TypeError(
+                    f"{cls.__qualname__} has two handlers for {message_type.__qualname__}: "
+                    f"{own[message_type]} and {name}"
+                )
+            own[message_type] = name
         inherited: dict[type, str] = {}
         for base in reversed(cls.__mro__[1:]):
             inherited |= vars(base).get("_handlers", {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -21,8 +23,7 @@ class ActorChild(Child):
     __slots__ = (
         "_actor",
         "_cleanup_by",
-        "_cleanups",
-        "_outlived",
+        "_overran",
         "_start_context",
         "handled",
         "hooks",
@@ -43,9 +44,8 @@ class ActorChild(Child):
     ) -> None:
         super().__init__(spec, owner, path, dynamic=dynamic)
         self._actor: Actor | None = None
-        self._cleanup_by: float | None = None  # on anyio's clock
-        self._cleanups: tuple[anyio.CancelScope, ...] = ()
-        self._outlived = False
+        self._cleanup_by: float | None = None  # on anyio's clock, once it was told to stop
+        self._overran = False
         self.hooks = hooks
         self.handled = 0
         self.unhandled = 0
@@ -63,8 +63,7 @@ class ActorChild(Child):
         occupant.context = ActorContext(self)
         self._actor = occupant
         self._cleanup_by = None
-        self._cleanups = ()
-        self._outlived = False
+        self._overran = False
         self.mailbox.reopen(occupant.mailbox_size)
 
     @property
@@ -92,25 +91,28 @@ class ActorChild(Child):
         reason = self.stop_reason
         if reason is None:
             reason = "normal" if self.crash is None else f"crashed: {type(self.crash).__name__}"
-        with self.cleanup_scope():
+        with self.cleanup():
             await actor.on_stop(reason)
 
-    def cleanup_scope(self) -> anyio.CancelScope:
-        """Shielded, until ``shutdown`` seconds after the stop (or its first use, where there is none)."""
-        if self._cleanup_by is None:
-            self._cleanup_by = anyio.current_time() + self.spec.shutdown
-        scope = anyio.CancelScope(deadline=self._cleanup_by, shield=True)
-        self._cleanups += (scope,)
-        return scope
+    @contextmanager
+    def cleanup(self) -> Iterator[anyio.CancelScope]:
+        """Shielded, until ``shutdown`` seconds after the stop (after now, where none was asked for)."""
+        by = anyio.current_time() + self.spec.shutdown if self._cleanup_by is None else self._cleanup_by
+        scope = anyio.CancelScope(deadline=by, shield=True)
+        try:
+            with scope:
+                yield scope
+        finally:
+            self._overran = self._overran or scope.cancelled_caught
 
     def outlived_bound(self) -> None:
         """It was told to stop, and is not over though its bound has passed."""
-        self._outlived = True
+        self._overran = True
         logger.warning("%s is still at its clean-up, %g s after its stop", self.path, self.spec.shutdown)
 
     @property
     def overran(self) -> bool:
-        return self._outlived or any(scope.cancelled_caught for scope in self._cleanups)
+        return self._overran
 
     def halt(self, reason: str, now: float) -> None:  # noqa: ARG002  # on_stop is told it later
         self._cleanup_by = now + self.spec.shutdown
@@ -128,7 +130,7 @@ class ActorChild(Child):
     def loss(self, error: BaseException | None, *, in_hand: bool) -> Exception:
         """What an asker is told of an incarnation that was lost to ``error``, or to a stop."""
         cancelled = error is not None and not isinstance(error, Exception)
-        if error is None or (cancelled and (self.stop_reason is not None or self.owner.collapsing)):
+        if error is None or (cancelled and self.stop_reason is not None):
             return ActorStopped(self.path, self.stop_reason or "normal")
         return ActorCrashed(self.path, error, in_hand=in_hand)
 

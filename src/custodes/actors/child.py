@@ -45,13 +45,8 @@ class Owner(ABC):
         """A child was told to stop for good while it had no incarnation."""
 
     @abstractmethod
-    def collapse(self) -> None:
-        """A child raised what no supervisor may handle, such as ^C: nothing is restarted any more."""
-
-    @property
-    @abstractmethod
-    def collapsing(self) -> bool:
-        """Such an exception is on its way, and its task groups cancel whatever they hold."""
+    def fail(self, error: BaseException, reason: str) -> None:
+        """Stop everything for ``reason``, in order, and then raise ``error`` upward."""
 
 
 class Child(ABC):
@@ -178,7 +173,7 @@ class Child(ABC):
     # -- One incarnation
 
     async def live(self) -> None:
-        """The task of one incarnation."""
+        """The task of one incarnation. It raises nothing: a task group would answer with a stampede."""
         try:
             try:
                 if self.stop_reason is None:  # a stop may come between the spawn and this first step
@@ -194,25 +189,36 @@ class Child(ABC):
                     if isinstance(earlier, Exception) and isinstance(error, Exception):
                         self.crash = ExceptionGroup("a crash, and another in on_stop", [earlier, error])
         finally:
-            self.alive = False
-            del self.task  # a ref may be kept for long; its task's remains are heavy
-            self.vacate()
-            self.owner.child_over(self)
+            self._over()
+
+    def bury(self) -> None:
+        """Its task group has closed, and this incarnation has not said that it is over.
+
+        So asyncio's own ``Task.cancel()`` hit its task before the first step, where a coroutine is dropped
+        without having run, and nobody is told but the group.
+        """
+        self.task.coro.close()  # else it complains that it was never awaited
+        self._over()
+
+    def _over(self) -> None:
+        self.alive = False
+        del self.task  # a ref may be kept for long; its task's remains are heavy
+        self.vacate()
+        self.owner.child_over(self)
 
     def _take_crash(self, error: BaseException) -> None:
-        """Take ``error`` as this incarnation's crash; raise on what no supervisor may handle.
+        """Take ``error`` as this incarnation's crash.
 
         A cancellation that nobody of the tree asked for is a crash: with asyncio one can come out of a
-        future that somebody else cancelled, or be aimed at this very task.
+        future that somebody else cancelled, or be aimed at this very task. What no supervisor may handle,
+        such as ^C, is no crash of one child: the whole tree stops for it.
         """
         real = _without_cancellations(error)
-        if real is None and self.stop_reason is not None and not self.owner.collapsing:
+        if real is None and self.stop_reason is not None:
             return  # told to stop: this is how it ends
         self.crash = real or error
         if real is not None and not isinstance(real, Exception):
-            self.owner.collapse()
-        if self.owner.collapsing and not isinstance(real, Exception):
-            raise error
+            self.owner.fail(real, f"{self.path} raised {type(real).__name__}")
         self.fail_waiting(for_good=self.restart == "temporary")
 
     # -- Its end

@@ -108,9 +108,9 @@ class ChildLimit(ActorError):
 
 
 class StrayCancellation(ActorError):
-    """The actor was cancelled, and not by its tree: by the host's loop, or out of a future it awaited."""
+    """It was cancelled, and not by its tree: by the host's loop, or out of a future it awaited."""
 
-    def __init__(self, path: str, cause: BaseException) -> None:
+    def __init__(self, path: str, cause: BaseException | None = None) -> None:
         super().__init__(path, "was cancelled by somebody outside the tree")
         self.__cause__ = cause
 

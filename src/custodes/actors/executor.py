@@ -15,7 +15,7 @@ Three laws, after OTP's:
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,12 +79,11 @@ class Executor(Owner):
         self.children: dict[str, Child] = {}  # in start order
         self.ends: OrderedDict[str, ChildEnd] = OrderedDict()
         self.stop_reason: str | None = None
-        self.failure: SupervisorFailed | StartFailed | None = None
+        self.failure: BaseException | None = None
         self.history: tuple[Crash, ...] = ()
         self.crashes = 0
         self.started = 0
         self.sweeping = False
-        self._collapsed = False
         self._group: TaskGroup | None = None
         self._dynamic: TaskGroup | None = None  # of dynamic actors: one stroke cancels any number of them
         self._work: anyio.CancelScope | None = None  # starting and answering crashes, until cancelled to stop
@@ -118,6 +117,8 @@ class Executor(Owner):
 
         :raises StartFailed: a spec's child could not start.
         :raises SupervisorFailed: restart intensity was exceeded.
+        :raises StrayCancellation: the host's loop cancelled this task, or a child's before its first step.
+        :raises BaseException: what no supervisor may handle, such as ^C, came out of a child.
         """
         try:
             async with anyio.create_task_group() as self._group:
@@ -129,18 +130,22 @@ class Executor(Owner):
                                 self.state = "running"
                                 started()
                                 await self._answer_crashes()
-                    except StartFailed as failure:
-                        self.failure = failure
-                        self.request_stop("a child could not start")
-                    except anyio.get_cancelled_exc_class():
-                        # Not our own scope's: the host's loop cancelled this very task, or a group collapses.
-                        self.request_stop("cancelled from outside the tree")
-                    await self._stop_dynamic(self._dynamic)
+                    except anyio.get_cancelled_exc_class() as error:  # not our own scope's
+                        self.fail(StrayCancellation(self.path, error), "cancelled from outside the tree")
+                    except (
+                        BaseException
+                    ) as error:  # a spec that cannot start; what a start callable let through
+                        self.fail(error, f"failed: {type(error).__name__}")
+                    dynamic = self._stop_dynamic(self._group, self._dynamic)
+                self._bury(child for child in dynamic if isinstance(child, ActorChild))
+                await until_over(dynamic)
                 await self._stop_static()
         finally:
             self.state = "ended"
-            for child in tuple(self.children.values()):  # left over only where the group collapsed
+            left = tuple(self.children.values())  # none, but where asyncio's own cancel pierced the stop
+            for child in left:
                 child.request_stop("its supervisor has ended", anyio.current_time())
+            self._bury(left)
         if self.failure is not None:
             raise self.failure
 
@@ -151,6 +156,11 @@ class Executor(Owner):
             self.state = "stopping"
             if self._work is not None:
                 self._work.cancel()
+
+    def fail(self, error: BaseException, reason: str) -> None:
+        if self.failure is None:
+            self.failure = error
+        self.request_stop(reason)
 
     async def _start_specs(self) -> None:
         for spec in self.specs:
@@ -175,12 +185,12 @@ class Executor(Owner):
         verdict = judge(self.intensity, self.history, Crash(anyio.current_time(), fallen.cause))
         self.history = verdict.history
         if verdict.delay is None:
-            self.failure = SupervisorFailed(
+            failure = SupervisorFailed(
                 self.path,
                 f"more than {self.intensity.restarts} restarts within {self.intensity.period:g} s",
                 [crash.cause for crash in verdict.history],
             )
-            self.request_stop("restart intensity exceeded")
+            self.fail(failure, "restart intensity exceeded")
             return
         self.crashes += 1
         plan = STRATEGIES[self.strategy](self.children.values(), child.id)
@@ -188,10 +198,12 @@ class Executor(Owner):
         to_start = [self.children[child_id] for child_id in plan.start]
         for sibling in to_stop:
             sibling.interrupt(f"restarted together with {child.id}", anyio.current_time())
-            await sibling.wait_over()
+            await until_over([sibling])
         if verdict.delay:
             await anyio.sleep(verdict.delay)
         for sibling in to_start:
+            if self.stop_reason is not None:
+                return  # the stop and what was waited for came in one pass of the loop
             if self.children.get(sibling.id) is not sibling or sibling.ending.reason is not None:
                 continue  # it was stopped for good meanwhile
             try:
@@ -203,20 +215,28 @@ class Executor(Owner):
                 self._fallen.appendleft(_Fallen(sibling, sibling.incarnation, failure))
                 return
 
-    async def _stop_dynamic(self, group: TaskGroup) -> None:
+    def _stop_dynamic(self, group: TaskGroup, actors: TaskGroup) -> list[Child]:
+        """Tell them all to stop; ``actors`` closes once its own have."""
         dynamic = [child for child in self.children.values() if child.dynamic]
         now = anyio.current_time()
         self.sweeping = True
         for child in dynamic:
             child.request_stop(self.stop_reason or "stopped", now)
-        group.cancel_scope.cancel()
-        with anyio.CancelScope(shield=True):  # this task stands in the group that it cancels
-            await until_ended(dynamic)
+        actors.cancel_scope.cancel()
+        if dynamic:
+            group.start_soon(until_over, dynamic)  # names the late ones, while this task waits for the group
+        return dynamic
 
     async def _stop_static(self) -> None:
         for child in tuple(reversed(self.children.values())):
             child.request_stop(self.stop_reason or "stopped", anyio.current_time())
-            await until_ended([child])
+            await until_over([child])
+
+    def _bury(self, children: Iterable[Child]) -> None:
+        """Their task group has closed: whoever seems alive has never run."""
+        for child in children:
+            if child.alive:
+                child.bury()
 
     # -- Its table
 
@@ -230,7 +250,8 @@ class Executor(Owner):
         path = f"{self.path}/{spec.id}"
         if dynamic:
             self._check(spec)
-            if spec.id in self.children:
+            to_come = self.state == "starting" and any(spec.id == own.id for own in self.specs)
+            if spec.id in self.children or to_come:
                 raise DuplicateChild(path)
             self.cap.admit(path)
         occupant = self._make(spec, path)
@@ -274,15 +295,6 @@ class Executor(Owner):
 
     # -- What its children report
 
-    def collapse(self) -> None:
-        self._collapsed = True
-        self.request_stop("the tree collapses")
-
-    @property
-    def collapsing(self) -> bool:
-        # A supervisor below one that collapses is cancelled by its task group, and is not told otherwise.
-        return self._collapsed or (self._group is not None and self._group.cancel_scope.cancel_called)
-
     def child_idle_stopped(self, child: Child) -> None:
         self._finish(child, "stopped")
 
@@ -291,11 +303,13 @@ class Executor(Owner):
             logger.warning("%s crashed: %s", child.path, type(child.crash).__name__)
         if child.ending.reason is not None or self.stop_reason is not None:
             self._finish(child, "stopped")
+        elif not child.began and child.incarnation == 1:
+            self._finish(child, "stopped")  # whoever starts it hears of it, and is left with nothing
         elif child.interrupted is not None and child.restart != "temporary":
             child.await_restart()  # the plan that stopped it goes on
-        elif not child.began and child.incarnation > 1:
+        elif not child.began:
             child.await_restart()  # the plan that started it hears of the failure
-        elif child.began and must_restart(child.restart, crashed=child.crash is not None):
+        elif must_restart(child.restart, crashed=child.crash is not None):
             child.await_restart()
             self._fallen.append(_Fallen(child, child.incarnation, _cause(child)))
             if self._fallen_come is not None:
@@ -316,19 +330,22 @@ async def _started_or_stopped(child: Child) -> None:
         await child.wait_started()
 
 
-async def until_ended(children: Sequence[Child]) -> None:
-    """Wait for ends. What outlives its bound is named in the log, and waited for: nothing is left behind."""
+async def until_over(children: Sequence[Child]) -> None:
+    """Wait until none of them runs; all were told to stop.
+
+    What outlives its bound is named in the log, and waited for: nothing is left behind.
+    """
     bounds = [child.spec.shutdown for child in children if isinstance(child, ActorChild)]
     if bounds:
         with anyio.move_on_after(max(bounds)) as bound:
             for child in children:
-                await child.ending.wait()
+                await child.wait_over()
         if bound.cancelled_caught:
             for child in children:
-                if isinstance(child, ActorChild) and child.ending.end is None:
+                if isinstance(child, ActorChild) and child.alive:
                     child.outlived_bound()
     for child in children:
-        await child.ending.wait()
+        await child.wait_over()
 
 
 def _cause(child: Child) -> Exception:

@@ -15,6 +15,7 @@ from typing import Any, Self, cast, overload
 
 import anyio
 import anyio.lowlevel
+from anyio import TaskHandle
 from anyio.abc import TaskGroup, TaskStatus
 
 from .actor import Actor
@@ -23,8 +24,8 @@ from .cancellation import ChildEnd, Ending, Outcome
 from .cap import Cap
 from .child_spec import ChildSpec
 from .envelope import ContextHooks
-from .errors import InvalidSpec, StartFailed, SupervisorFailed, UnknownChild
-from .executor import Executor, until_ended
+from .errors import InvalidSpec, StrayCancellation, UnknownChild
+from .executor import Executor, until_over
 from .intensity import Intensity
 from .ref import ActorRef
 from .statistics import SupervisorStatistics
@@ -68,6 +69,7 @@ class Supervisor(Nestable):
         )
         self._place: SupervisorChild | None = None
         self._host: TaskGroup | None = None
+        self._task: TaskHandle[None] | None = None  # a root's
         self._ending = Ending()  # a root's; a child's is in its place
 
     def __repr__(self) -> str:
@@ -102,7 +104,7 @@ class Supervisor(Nestable):
             except anyio.get_cancelled_exc_class():
                 child.request_stop("its start was cancelled", anyio.current_time())
                 with anyio.CancelScope(shield=True):
-                    await until_ended([child])
+                    await until_over([child])
                 raise
         if isinstance(child, ActorChild):
             return child.ref
@@ -123,7 +125,7 @@ class Supervisor(Nestable):
                 return self._executor.ends[child_id]
             raise UnknownChild(f"{self.path}/{child_id}")
         child.request_stop(reason, anyio.current_time())
-        await until_ended([child])
+        await until_over([child])
         end = await child.ending.wait()
         if (
             self._executor.children.get(child_id) is child
@@ -192,7 +194,7 @@ class Supervisor(Nestable):
         self._host = anyio.create_task_group()
         await self._host.__aenter__()
         settled = anyio.Event()
-        self._host.start_soon(self._be_root, self._host, settled, name=self.path)
+        self._task = self._host.start_soon(self._be_root, self._host, settled, name=self.path)
         try:
             await settled.wait()
         except BaseException as error:
@@ -208,28 +210,41 @@ class Supervisor(Nestable):
         """Stop everything, in order, however often the host is cancelled meanwhile.
 
         :raises SupervisorFailed: it has failed; the body was cancelled for that.
+        :raises StrayCancellation: the host's loop cancelled the tree's own task; the body was cancelled too.
+        :raises BaseException: what no supervisor may handle, such as ^C, came out of a child.
         """
         self.request_stop("the host left" if exc is None else f"the host left: {type(exc).__name__}")
         host = cast("TaskGroup", self._host)
-        if exc is None or isinstance(exc, Exception):
-            # The task group would wrap the body's error in a group, and has none of its own to add.
-            await host.__aexit__(None, None, None)
-        else:
-            await host.__aexit__(exc_type, exc, traceback)
+        try:
+            if exc is None or isinstance(exc, Exception):
+                # The task group would wrap the body's error in a group, and has none of its own to add.
+                await host.__aexit__(None, None, None)
+            else:
+                await host.__aexit__(exc_type, exc, traceback)
+        finally:
+            if self._ending.end is None:  # as in Child.bury
+                cast("TaskHandle[None]", self._task).coro.close()
+                self._executor.fail(StrayCancellation(self.path), "cancelled from outside the tree")
+                self._reach_end()
         if self._executor.failure is not None:
             raise self._executor.failure
 
     async def _be_root(self, host: TaskGroup, settled: anyio.Event) -> None:
-        executor = self._executor
         try:
             with anyio.CancelScope(shield=True):
-                await executor.serve(settled.set)
-        except (SupervisorFailed, StartFailed):
+                await self._executor.serve(settled.set)
+        except BaseException as error:
+            if error is not self._executor.failure:
+                raise
             host.cancel_scope.cancel()  # __aexit__ raises it, plain
         finally:
-            outcome: Outcome = "stopped" if executor.failure is None else "crashed"
-            self._ending.reach(ChildEnd(self.path, outcome, executor.stop_reason, executor.failure))
+            self._reach_end()
             settled.set()
+
+    def _reach_end(self) -> None:
+        executor = self._executor
+        outcome: Outcome = "stopped" if executor.failure is None else "crashed"
+        self._ending.reach(ChildEnd(self.path, outcome, executor.stop_reason, executor.failure))
 
     # -- As a child (Nestable)
 

@@ -19,7 +19,7 @@ class Nestable(ABC):
 
     @abstractmethod
     async def serve(self, started: Callable[[], None]) -> None:
-        """Run until told to stop. :raises SupervisorFailed: its intensity was exceeded."""
+        """Run until told to stop, or failed; then raise why."""
 
     @abstractmethod
     def request_stop(self, reason: str) -> None: ...
