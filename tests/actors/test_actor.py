@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
 import sniffio
-from anyio import create_task_group, wait_all_tasks_blocked
+from anyio import create_task_group, current_time, lowlevel, wait_all_tasks_blocked
 
 from custodes.actors import (
     Actor,
@@ -185,3 +185,42 @@ async def test_the_starters_context_is_attached_around_on_start_also_below() -> 
         with attached("starter"):
             ref = await root.supervisor("below").start_child(ChildSpec(id="a", start=Seeing))
         assert await ref.ask(Unknown()) == ("starter", "none")  # type: ignore[func-returns-value]
+
+
+async def test_a_cleanup_is_bounded_from_the_stop_on_not_from_an_earlier_cleanup() -> None:
+    """A handler's ``finally`` runs for each message of a long life."""
+
+    class Tidy(Worker):
+        async def receive(self, message: object) -> float:
+            with self.context.cleanup() as scope:
+                return scope.deadline
+
+    async with Supervisor([ChildSpec(id="a", start=Tidy)]) as root:
+        ref = root.ref("a")
+        first = await ref.ask(Add(1))
+        begun = current_time()
+        while current_time() == begun:
+            await lowlevel.checkpoint()
+        assert await ref.ask(Add(1)) > first
+
+
+async def test_a_context_that_swallows_what_a_handler_raises_answers_none() -> None:
+    hooks = ContextHooks(capture=lambda: None, attach=lambda _captured: suppress(ValueError))
+    async with Supervisor([ChildSpec(id="a", start=Worker)], context=hooks) as root:
+        ref = root.ref("a")
+        assert await ref.ask(Add(1)) == 1
+        answers: list[object] = [await ref.ask(message) for message in (Add(1), Crash(ValueError()), Add(1))]
+        assert answers == [2, None, 3]
+
+
+async def test_two_handlers_of_one_class_for_one_message_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"two handlers for Add: one and two"):
+
+        class Torn(Actor):
+            @handles(Add)
+            async def one(self, message: Add) -> int:
+                return 1
+
+            @handles(Add)
+            async def two(self, message: Add) -> int:
+                return 2

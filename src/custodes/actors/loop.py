@@ -28,6 +28,7 @@ async def serve(actor: Actor, child: ActorChild) -> None:
             if attach is None:
                 answer = await receive(envelope.message)
             else:
+                answer = None  # where the context swallows what is raised
                 with attach(envelope.context):
                     answer = await receive(envelope.message)
         except UnhandledMessage as error:
