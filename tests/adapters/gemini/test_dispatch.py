@@ -41,6 +41,23 @@ CAPTURES: dict[str, dict[str, Any]] = {
 }
 
 
+BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
+RECORDED: dict[str, dict[str, Any]] = {
+    "limit": {**LIMIT, "retry_after_s": 7},
+    "usage_limit": {**LIMIT, "retry_after_s": 7200},
+    "quota": BILLING,
+    "billing": BILLING,
+    "auth": AUTH,
+    "overload": {**SERVER, "overloaded": True},
+    "server_error": {**SERVER, "overloaded": False},
+    "context": INVALID,
+    "unknown_model": INVALID,
+    "cut": CUT,
+    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+}
+"""With ``stream-json``, by `scripts/runtimes record`; its quota's refusal names no quota of a day."""
+
+
 @pytest.fixture
 def runtime(tmp_path: Path) -> Runtime:
     return Registry.discover(tmp_path).runtime("gemini")
@@ -48,7 +65,7 @@ def runtime(tmp_path: Path) -> Runtime:
 
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / case)
+    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case)
     result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
@@ -56,11 +73,22 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
     assert result.usage is None
 
 
+@pytest.mark.parametrize("case", RECORDED)
+async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
+    case: str, runtime: Runtime, tmp_path: Path
+) -> None:
+    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / case)
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
+    assert result.native_thread_id
+
+
 @pytest.mark.parametrize("case", ["success", "tool_write.ro"])
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / case)
+    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case)
     seen: list[Progress] = []
     result = await runtime.dispatch(request(here, tmp_path, model="gemini-2.5-flash"), seen.append)
     assert result.failure is None

@@ -43,7 +43,7 @@ def runtime(tmp_path: Path) -> Runtime:
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
     """It exits 0 in most of them, with the error as its answer."""
-    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / case)
+    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case)
     seen: list[Progress] = []
     result = await runtime.dispatch(request(here, tmp_path), seen.append)
     assert result.failure is not None
@@ -60,7 +60,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, tokens: tuple[int, int], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / case)
+    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case)
     seen: list[Progress] = []
     result = await runtime.dispatch(request(here, tmp_path, mutable=True), seen.append)
     assert result.failure is None

@@ -43,6 +43,24 @@ CAPTURES: dict[str, dict[str, Any]] = {
 SILENT = {"429", "500", "529", "quota", "refused"}
 
 
+BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
+SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
+RECORDED: dict[str, dict[str, Any]] = {
+    "limit": {**LIMIT, "retry_after_s": 7},
+    "usage_limit": {**LIMIT, "retry_after_s": None},
+    "quota": BILLING,
+    "billing": BILLING,
+    "auth": AUTH,
+    "overload": {**SERVER, "overloaded": True},
+    "server_error": SERVER,
+    "context": INVALID,
+    "unknown_model": INVALID,
+    "cut": CUT,
+    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+}
+"""With its log on standard error, by `scripts/runtimes record`."""
+
+
 @pytest.fixture
 def runtime(tmp_path: Path) -> Runtime:
     return Registry.discover(tmp_path).runtime("opencode")
@@ -50,18 +68,29 @@ def runtime(tmp_path: Path) -> Runtime:
 
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / case)
+    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case)
     result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
     assert result.native_thread_id == (None if case in SILENT else SESSION)
 
 
+@pytest.mark.parametrize("case", RECORDED)
+async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
+    case: str, runtime: Runtime, tmp_path: Path
+) -> None:
+    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / case)
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
+    assert result.native_thread_id
+
+
 @pytest.mark.parametrize("case", ["success", "success.effort", "tool_write.ro"])
 async def test_an_answer_comes_with_its_session_and_what_it_used(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / case)
+    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case)
     seen: list[Progress] = []
     result = await runtime.dispatch(request(here, tmp_path), seen.append)
     assert result.failure is None

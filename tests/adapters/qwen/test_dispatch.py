@@ -44,6 +44,25 @@ CAPTURES: dict[str, dict[str, Any]] = {
 SILENT = {"429", "500", "529", "quota", "refused", "hang", "tool_sleep.sigTERM", "tool_sleep.sigINT"}
 
 
+LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed"}
+BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
+SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
+RECORDED: dict[str, dict[str, Any]] = {
+    "limit": {**LIMIT, "retry_after_s": 7},
+    "usage_limit": {**LIMIT, "retry_after_s": None},
+    "quota": BILLING,
+    "billing": BILLING,
+    "auth": AUTH,
+    "overload": SERVER,
+    "server_error": SERVER,
+    "context": INVALID,
+    "unknown_model": INVALID,
+    "cut": CUT,
+    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+}
+"""With its debug log on standard error, by `scripts/runtimes record`."""
+
+
 @pytest.fixture
 def runtime(tmp_path: Path) -> Runtime:
     return Registry.discover(tmp_path).runtime("qwen")
@@ -51,7 +70,7 @@ def runtime(tmp_path: Path) -> Runtime:
 
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / case)
+    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case)
     seen: list[Progress] = []
     result = await runtime.dispatch(request(here, tmp_path), seen.append)
     assert result.failure is not None
@@ -62,13 +81,24 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
     assert ("output" in {each.kind for each in seen}) is (case == "cut")
 
 
+@pytest.mark.parametrize("case", RECORDED)
+async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
+    case: str, runtime: Runtime, tmp_path: Path
+) -> None:
+    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / case)
+    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
+    assert result.native_thread_id
+
+
 @pytest.mark.parametrize(
     ("case", "used"), [("success", (22, 10)), ("tool_write.ro", (33, 15)), ("structured", (11, 5))]
 )
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, used: tuple[int, int], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / case)
+    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case)
     result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
     assert result.failure is None
     assert "MOCK-OK" in result.text
@@ -77,14 +107,14 @@ async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
 
 
 async def test_a_schema_is_answered_with_the_value_itself(runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "structured")
+    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / "structured")
     result = await runtime.dispatch(request(here, tmp_path, schema={"type": "object"}), lambda _: None)
     assert result.failure is None
     assert result.structured == {"verdict": "MOCK-OK", "n": 1}
 
 
 async def test_words_where_a_schema_was_asked_for_are_no_success(runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "success")
+    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / "success")
     result = await runtime.dispatch(request(here, tmp_path, schema={"type": "object"}), lambda _: None)
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
@@ -148,7 +178,7 @@ async def test_it_is_ended_by_what_its_debug_log_tells(
 
 
 async def test_one_failed_attempt_may_still_be_mended(runtime: Runtime, tmp_path: Path) -> None:
-    capture = FIXTURES / "qwen" / "success.stdout"
+    capture = FIXTURES / "qwen" / "captures" / "success.stdout"
     first = attempt(1, "statusCode: 500", status=500)
     script = f"#!/bin/sh\ncat >&2 <<'EOF'\n{first}\nEOF\ncat '{capture}'\n"
     result = await runtime.dispatch(request(stand_in(tmp_path, "qwen", script), tmp_path), lambda _: None)

@@ -28,8 +28,11 @@ class Attempts:
     """Built line by line; keeps the last attempt alone."""
 
     def __init__(self) -> None:
-        self.number = 0
-        self.status: int | None = None
+        self._begin(0, None)
+
+    def _begin(self, number: int, status: int | None) -> None:
+        self.number = number
+        self.status = status
         self.delay_ms: int | None = None
         self.code = ""
         self.message = ""
@@ -38,14 +41,8 @@ class Attempts:
 
     def take(self, line: str) -> bool:
         """One line. True where it is about to wait for a limit, or has failed often enough."""
-        if match := _ATTEMPT.search(line):
-            self.__init__()  # type: ignore[misc]  # a new attempt
-            self.number, self._open = int(match["number"]), line.endswith("{")
-            self.status = int(match["status"]) if match["status"] else None
-            self.delay_ms = int(match["delay"]) if match["delay"] else None
-            return not self._open and self._enough()
-        if _STREAM.search(line):
-            self.number, self.status, self._open = self.number + 1, 429, line.endswith("{")
+        if self._announced(line):
+            self._open = line.endswith("{")
             return not self._open and self._enough()
         if not self._open:
             return False
@@ -54,6 +51,17 @@ class Attempts:
         if line.startswith("}"):
             self._open = False
             return self._enough()
+        return False
+
+    def _announced(self, line: str) -> bool:
+        """Whether the line begins to tell of another failed attempt."""
+        if match := _ATTEMPT.search(line):
+            self._begin(int(match["number"]), int(match["status"]) if match["status"] else None)
+            self.delay_ms = int(match["delay"]) if match["delay"] else None
+            return True
+        if _STREAM.search(line):
+            self._begin(self.number + 1, 429)
+            return True
         return False
 
     def _field(self, name: str, value: str) -> None:
