@@ -38,7 +38,10 @@ async def test_the_tools_are_listed_with_schemas_that_teach(project: Path, anyio
         assert (await document(client, "cos_role_info", role=ROLE))["roles"][0]["tier"] == "balanced"
         assert len((await document(client, "cos_role_info"))["roles"]) == 11
         error = await complaint(client, "cos_dispatch", role="reviwer", prompt="x")
-        assert "did you mean 'reviewer'?" in error["message"]
+        assert error["kind"] == "arguments"
+        assert error["message"].startswith(
+            "unknown role 'reviwer'; did you mean 'reviewer'? Known: researcher,"
+        )
         error = await complaint(client, "cos_fan_out", children=[{"role": ROLE, "promt": "x"}])
         assert "children[0].promt" in error["message"]
         assert "did you mean 'prompt'?" in error["message"]

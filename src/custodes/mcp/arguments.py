@@ -84,13 +84,8 @@ def _unknown(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]
     elif isinstance(value, list):
         for number, inner in enumerate(value):
             yield from _unknown(schema.get("items") or {}, inner, f"{where}[{number}]")
-    elif isinstance(value, str) and value.upper() not in [
-        str(word).upper() for word in _choices(schema, value)
-    ]:
-        choices = [str(word) for word in _choices(schema, value) if word]
-        yield f"{where} is '{value}'; {instead(value, choices)}"
-
-
-def _choices(schema: Mapping[str, Any], value: str) -> list[Any]:
-    """The words that may stand here; the value itself where any may."""
-    return list(schema.get("enum", [value]))
+    elif isinstance(value, str) and value and "enum" in schema:
+        words = [word for word in schema["enum"] if word]
+        if value.upper() not in [word.upper() for word in words]:
+            place, _, name = where.rpartition(".")
+            yield f"{place + ': ' if place else ''}unknown {name} '{value}'; {instead(value, words)}"
