@@ -260,9 +260,8 @@ def peers(folder: Path) -> None:
         if "cannot" in peer:
             print(f"  {name:<28} cannot run here: {peer['cannot']}")
         else:
-            print(
-                f"  {name:<28} {peer['cost_us']:9.1f} µs   {peer['through']:>2} of 50   in memory, one process"
-            )
+            cost, through = peer["cost_us"], peer["through"]
+            print(f"  {name:<28} {cost:9.1f} µs   {through:>2} of 50   in memory, one process")
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ async def measured(guard: Callable[[Callable[[], Awaitable[None]]], Awaitable[An
 
 
 async def purgatory() -> tuple[float, int]:
-    from purgatory import AsyncCircuitBreakerFactory  # type: ignore[import-not-found]  # in the peers' environment only
+    from purgatory import AsyncCircuitBreakerFactory  # type: ignore[import-not-found]  # the peers'
 
     factory = AsyncCircuitBreakerFactory(default_threshold=1, default_ttl=WAIT_S)
 
@@ -84,7 +84,7 @@ async def purgatory() -> tuple[float, int]:
 
 
 async def aiobreaker() -> tuple[float, int]:
-    from aiobreaker import CircuitBreaker  # type: ignore[import-not-found]  # in the peers' environment only
+    from aiobreaker import CircuitBreaker  # type: ignore[import-not-found]  # the peers'
 
     breaker = CircuitBreaker(fail_max=1, timeout_duration=timedelta(seconds=WAIT_S))
     return await measured(breaker.call_async)
@@ -92,7 +92,7 @@ async def aiobreaker() -> tuple[float, int]:
 
 async def pybreaker() -> tuple[float, int]:
     """It is synchronous, so its callers are threads."""
-    from pybreaker import CircuitBreaker  # type: ignore[import-not-found]  # in the peers' environment only
+    from pybreaker import CircuitBreaker  # type: ignore[import-not-found]  # the peers'
 
     breaker = CircuitBreaker(fail_max=1, reset_timeout=WAIT_S)
 
@@ -132,7 +132,7 @@ async def pybreaker() -> tuple[float, int]:
 async def litellm() -> tuple[float, int]:
     """Its router's own check: a deployment in cooldown is not among those it picks from."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    from litellm import Router  # type: ignore[import-not-found]  # in the peers' environment only
+    from litellm import Router  # type: ignore[import-not-found]  # the peers'
 
     entry = {
         "model_name": "m",

@@ -355,6 +355,19 @@ def test_b32_after_a_clear_the_probe_is_an_old_ticket(breaker: Breaker) -> None:
         assert breaker.pool is cleared
 
 
+def test_after_a_clear_what_runs_has_old_tickets(breaker: Breaker) -> None:
+    early = breaker.ticket()
+    breaker.settle(breaker.ticket(), limit())
+    breaker.clear()
+    cleared = breaker.pool
+    breaker.settle(early, limit())
+    assert breaker.pool is cleared
+    healthy = breaker.ticket()
+    breaker.clear()
+    breaker.settle(healthy, limit())
+    assert breaker.pool.failure_count == 0, "cleared while healthy, too"
+
+
 def test_b33_a_probe_is_confirmed_at_its_first_output_and_siblings_run(breaker: Breaker) -> None:
     breaker.due(failure_count=2)
     probe = breaker.probe()

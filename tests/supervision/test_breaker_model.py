@@ -14,6 +14,7 @@ from hypothesis.stateful import (
     consumes,
     invariant,
     multiple,
+    precondition,
     rule,
 )
 
@@ -51,6 +52,11 @@ class BreakerAgainstHistory(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1, 9, 29, 30, 60, 100, 600]))
     def time_passes(self, seconds: int) -> None:
         self.clock.advance(seconds)
+
+    @precondition(lambda self: self.pool.deadline is not None)
+    @rule(early=st.sampled_from([0, 0, 0, 1]))
+    def the_wait_ends(self, early: int) -> None:
+        self.clock.advance(max(0.0, self.pool.recovery(self.clock()) - early))
 
     @rule(seconds=st.sampled_from([-7200, -1, 3600]))
     def the_wall_clock_is_stepped(self, seconds: int) -> None:
@@ -117,7 +123,7 @@ class BreakerAgainstHistory(RuleBasedStateMachine):
 
 
 BreakerAgainstHistory.TestCase.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None, derandomize=False
+    max_examples=200, stateful_step_count=50, deadline=None, derandomize=False
 )
 TestBreakerAgainstHistory = BreakerAgainstHistory.TestCase
 
@@ -257,6 +263,12 @@ def settled(moment: Moment, slot: int, each: Held, end: Failure | str | None) ->
         assert then.failure_count == pool.failure_count + 1
         assert then.generation == pool.generation + 1, "a double count"
         assert each.live or (pool.deadline is None and each.ticket.generation == pool.generation)
+    if each.live:
+        assert then.lease is None, "a lease outlives its probe"
+    elif isinstance(end, Failure) and end.category == "capacity":
+        ordinary = each.confirmed or each.ticket.lease_id is None
+        if ordinary and each.ticket.generation == pool.generation:
+            assert then.failure_count == pool.failure_count + 1, "a limit is forgotten"
     assert each.live or then.lease == pool.lease or then.generation > pool.generation, "a foreign lease ends"
     others = tuple(other and (other._replace(live=0) if then.lease is None else other) for other in held)
     return then, (*others[:slot], None, *others[slot + 1 :]), 0

@@ -202,7 +202,7 @@ def _settle(pool: Pool, event: Settled, now: Now) -> Pool:
             _without_lease(pool) if probe else pool, mark=later(pool.mark, mark, now)
         )
     if failure.category == "capacity" and failure.retryable:
-        counts = probe or (pool.deadline is None and ticket.generation == pool.generation)
+        counts = probe or ticket.generation == pool.generation
         return _limited(pool, failure.retry_after_s or 0, ticket.cooldown, counts, now)
     return _without_lease(pool) if probe else pool
 
