@@ -120,6 +120,13 @@ async def test_a_limit_at_a_later_request_leaves_open_what_its_tools_did(
     assert result.failure.accepted
 
 
+async def test_what_came_from_the_cache_is_input_too(runtime: Runtime, tmp_path: Path) -> None:
+    counts = {"input_tokens": 16, "output_tokens": 10, "cache_read_tokens": 6}
+    done = run("Done.", completed=True, failed=False, **counts)
+    result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", done), tmp_path), lambda _: None)
+    assert result.usage == Usage(input_tokens=22, output_tokens=10, cached_input_tokens=6)
+
+
 async def test_a_known_cost_is_told(runtime: Runtime, tmp_path: Path) -> None:
     paid = run("Done.", completed=True, failed=False, estimated_cost_usd=0.25, cost_status="estimated")
     result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", paid), tmp_path), lambda _: None)

@@ -136,7 +136,15 @@ async def test_steps_add_up_and_the_last_one_answers(runtime: Runtime, tmp_path:
     )
     assert result.failure is None
     assert result.text == "Done."
-    assert result.usage == Usage(input_tokens=30, output_tokens=3, cached_input_tokens=3, cost_usd=0.75)
+    assert result.usage == Usage(input_tokens=33, output_tokens=3, cached_input_tokens=3, cost_usd=0.75)
+
+
+async def test_the_model_it_asked_is_told_and_no_side_requests(runtime: Runtime, tmp_path: Path) -> None:
+    asked = "timestamp=T level=INFO message=stream providerID=p modelID={} session.id=ses_1 small={} agent=x"
+    lines = (asked.format("big", "false"), asked.format("little", "true"))
+    here = stand_in(tmp_path, "opencode", prints(STEP, says("Done."), STOP, errors=lines))
+    result = await runtime.dispatch(request(here, tmp_path, model="p/other"), lambda _: None)
+    assert result.served_model == "p/big"
 
 
 async def test_a_limit_ends_it_at_its_first_attempt(runtime: Runtime, tmp_path: Path) -> None:

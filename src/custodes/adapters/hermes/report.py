@@ -33,10 +33,13 @@ def read_report(file: Path) -> Report:
             said: Any = native.mapping(native.decode(opened.read(_MAX_BYTES)))
     except OSError:
         return Report()
+    plain, read = native.count(said.get("input_tokens")), native.count(said.get("cache_read_tokens"))
+    written = native.count(said.get("cache_write_tokens"))
     usage = Usage(
-        input_tokens=native.count(said.get("input_tokens")),
+        # It counts what came from the cache, and went into it, apart.
+        input_tokens=None if plain is None else plain + (read or 0) + (written or 0),
         output_tokens=native.count(said.get("output_tokens")),
-        cached_input_tokens=native.count(said.get("cache_read_tokens")),
+        cached_input_tokens=read,
         cost_usd=_cost(said.get("estimated_cost_usd"), said.get("cost_status")),
     )
     return Report(

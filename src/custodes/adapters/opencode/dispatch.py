@@ -59,6 +59,7 @@ class OpenCodeRuntime:
             failure=failure,
             usage=stream.usage,
             native_thread_id=stream.session or stream.log.session,
+            served_model=stream.log.model if stream.output_seen else None,
         )
 
     def _refusal(self, request: DispatchRequest) -> str:

@@ -20,19 +20,24 @@ _TOOL = re.compile(
     r"\slevel=INFO\s.*\smessage=evaluated permission=(?P<tool>[\w.-]+)\s.*\saction\.action=allow\b"
 )
 _SESSION = re.compile(r"\s(?:message=created id|session\.id)=(?P<session>ses_\w+)\s")
+_ASKED = re.compile(
+    r"\smessage=stream providerID=(?P<provider>\S+) modelID=(?P<model>\S+)\s.*\ssmall=false\s"
+)
 _AT_ONCE = frozenset({"limit", "billing"})
 _TOLD = frozenset({"auth", "invalid"})
 """These it does not try again, but tells on standard output, with more than words."""
 
 
 class Log:
-    """Built line by line. ``kind`` is the last attempt's row of the table; ``failed`` counts the attempts."""
+    """Built line by line. ``kind`` is the last attempt's row of the table; ``failed`` counts the attempts;
+    ``model`` is the one it asked last."""
 
     def __init__(self) -> None:
         self.failed = 0
         self.message = ""
         self.kind: failures.Kind | None = None
         self.session: str | None = None
+        self.model: str | None = None
         self.tool = ""
 
     def take(self, line: str) -> bool:
@@ -40,7 +45,9 @@ class Log:
         self.tool = ""
         if self.session is None and (match := _SESSION.search(line)):
             self.session = match["session"]
-        if match := _TOOL.search(line):
+        if match := _ASKED.search(line):
+            self.model = f"{match['provider']}/{match['model']}"
+        elif match := _TOOL.search(line):
             self.tool = match["tool"]
         elif (match := _FAILED.search(line)) and " small=true " not in line:
             self.failed += 1

@@ -78,14 +78,25 @@ class Stream:
 
     def _finished(self, part: Mapping[str, Any]) -> None:
         self.reason = native.text(part.get("reason"))
-        tokens = native.mapping(part.get("tokens"))
         cost = part.get("cost")
         used = Usage(
-            input_tokens=native.count(tokens.get("input")),
-            output_tokens=native.count(tokens.get("output")),
-            cached_input_tokens=native.count(native.mapping(tokens.get("cache")).get("read")),
+            **_tokens(native.mapping(part.get("tokens"))),
             # It says 0 where it knows no price.
             cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
         )
         self.usage = native.added(self.usage, used)
         self._progress(Progress(kind="usage", usage=self.usage))
+
+
+def _tokens(said: Mapping[str, Any]) -> dict[str, int | None]:
+    """It counts what it read from the cache, and what it thought, apart; here each belongs to its side."""
+    plain, output = native.count(said.get("input")), native.count(said.get("output"))
+    cache = native.mapping(said.get("cache"))
+    read = native.count(cache.get("read"))
+    return {
+        "input_tokens": None
+        if plain is None
+        else plain + (read or 0) + (native.count(cache.get("write")) or 0),
+        "output_tokens": None if output is None else output + (native.count(said.get("reasoning")) or 0),
+        "cached_input_tokens": read,
+    }
