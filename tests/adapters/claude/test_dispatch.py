@@ -17,7 +17,9 @@ from support.replay import FIXTURES, replay, request, stand_in
 
 pytestmark = pytest.mark.anyio
 
-CAPTURES = FIXTURES / "claude"
+RECORDED = FIXTURES / "claude"
+"""What it printed to this adapter, and in `CAPTURES` what it printed to others."""
+CAPTURES = RECORDED / "captures"
 NOW = datetime(2026, 11, 30, 6, 24, 3, tzinfo=UTC)
 """When the subscription's limits were recorded."""
 LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed", "retry_after_s": None}
@@ -35,39 +37,46 @@ FAILED: dict[str, dict[str, Any]] = {
     "429.oauth": {**LIMIT, "retry_after_s": 8},
     "429.r0": LIMIT,  # without a retry of its own it does not tell the wait
     "usage_limit.oauth": {**LIMIT, "retry_after_s": 7200},
-    "usage_limit.key": LIMIT,
+    "usage_limit": LIMIT,  # an API key: no window of a subscription, and no wait told
     "usage_limit.noauth": AUTH,
     "quota": BILLING,  # "Credit balance is too low", under status 400: it waits for a person
     "402": BILLING,
     "402.oauth": BILLING,
-    "billing": BILLING,
     "401": AUTH,
     "401.oauth": AUTH,
     "403": AUTH,
     "403.oauth": AUTH,
-    "auth": AUTH,
     "500": SERVER,
-    "server_error": SERVER,
     "529": OVERLOADED,
     "529.default": OVERLOADED,  # somebody's signal ended it while it meant to try again
-    "overload": OVERLOADED,
     "400": INVALID,
     "ctx400": INVALID,
-    "context": INVALID,
     "model404": INVALID,
-    "unknown_model": INVALID,
     "cut": OTHER,
     "malformed": OTHER,
     "refused": REFUSED,
+    "hang": TIMEOUT,  # its own, shorter one
     "hang.sigTERM": OTHER,  # somebody else's signal: no result, so nothing is known
     # A tool was running: what it changed is unknown, whatever the failure.
     "tool_sleep.sigINT": {**OTHER, "accepted": True},
     "tool_sleep.sigTERM": {**OTHER, "accepted": True},
     "tool_sleep.sigKILL": {**OTHER, "accepted": True},
 }
+RAN: dict[str, dict[str, Any]] = {
+    "limit": {**LIMIT, "retry_after_s": 7},  # the header's; its own delay would be a second more
+    "usage_limit": {**LIMIT, "retry_after_s": 7200},
+    "quota": BILLING,
+    "billing": BILLING,
+    "auth": AUTH,
+    "overload": OVERLOADED,
+    "server_error": SERVER,
+    "refused": REFUSED,
+    "cut": OTHER,
+    "hang": OTHER,  # replayed, it just ends
+    "unknown_model": INVALID,
+    "context": INVALID,
+}
 ANSWERED = ("success", "success.bogus", "success.oauth", "tool_write.ro", "structured")
-APART = {"limit", "usage_limit", "hang"}
-"""Captures with tests of their own."""
 
 
 @pytest.fixture
@@ -76,7 +85,7 @@ def descriptor(tmp_path: Path) -> Descriptor:
 
 
 async def replayed(descriptor: Descriptor, capture: str, folder: Path, **asked: object) -> DispatchResult:
-    here = replay(folder, "claude", CAPTURES / capture)
+    here = replay(folder, "claude", RECORDED / capture)
     runtime = ClaudeRuntime(descriptor, clock=asked.pop("clock", lambda: NOW))  # type: ignore[arg-type]  # a clock
     seen = asked.pop("seen", [])
     assert isinstance(seen, list)
@@ -84,13 +93,17 @@ async def replayed(descriptor: Descriptor, capture: str, folder: Path, **asked: 
 
 
 def test_every_capture_is_judged() -> None:
-    found = {path.name.removesuffix(".stdout") for path in CAPTURES.glob("*.stdout")}
-    assert found == {*FAILED, *ANSWERED, *APART}
+    found, ran = (
+        {path.name.removesuffix(".stdout") for path in folder.glob("*.stdout")}
+        for folder in (CAPTURES, RECORDED)
+    )
+    assert found == {*FAILED, *ANSWERED}
+    assert ran == {*RAN, "success"}
 
 
 @pytest.mark.parametrize("case", FAILED)
 async def test_a_capture_reads_as_what_happened(case: str, descriptor: Descriptor, tmp_path: Path) -> None:
-    result = await replayed(descriptor, case, tmp_path)
+    result = await replayed(descriptor, f"captures/{case}", tmp_path)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in FAILED[case]} == FAILED[case]
     assert (result.text, result.structured) == ("", None)
@@ -98,26 +111,30 @@ async def test_a_capture_reads_as_what_happened(case: str, descriptor: Descripto
     assert result.served_model in (None, "claude-sonnet-5")  # a model that only was asked for served nothing
 
 
-async def test_a_limit_as_this_adapter_meets_it_states_its_wait(
-    descriptor: Descriptor, tmp_path: Path
+@pytest.mark.parametrize("case", RAN)
+async def test_a_run_of_this_adapter_reads_as_what_happened(
+    case: str, descriptor: Descriptor, tmp_path: Path
 ) -> None:
-    seen: list[Progress] = []
-    result = await replayed(descriptor, "limit", tmp_path, seen=seen)
+    said = re.search(r'"resetsAt":(\d+)', (RECORDED / f"{case}.stdout").read_text())
+    now = datetime.fromtimestamp(int(said[1]) - 7200, UTC) if said else NOW
+    result = await replayed(descriptor, case, tmp_path, clock=lambda: now)
     assert result.failure is not None
-    assert result.failure.category == "capacity"
-    assert result.failure.retry_after_s in (7, 8, 9)
+    assert {field: getattr(result.failure, field) for field in RAN[case]} == RAN[case]
+
+
+async def test_a_limit_is_told_as_a_retry_and_ends_it(descriptor: Descriptor, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    await replayed(descriptor, "limit", tmp_path, seen=seen)
     assert [each.kind for each in seen] == ["started", "retrying"]
 
 
 async def test_a_subscriptions_window_says_to_the_second_when_it_resets(
     descriptor: Descriptor, tmp_path: Path
 ) -> None:
-    said = re.search(r'"resetsAt":(\d+)', (CAPTURES / "usage_limit.stdout").read_text())
-    assert said
-    before = datetime.fromtimestamp(int(said[1]) - 3000, UTC)
-    result = await replayed(descriptor, "usage_limit", tmp_path, clock=lambda: before)
+    later = datetime(2026, 11, 30, 8, 23, 3, tzinfo=UTC)
+    result = await replayed(descriptor, "captures/usage_limit.oauth", tmp_path, clock=lambda: later)
     assert result.failure is not None
-    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 3000)
+    assert result.failure.retry_after_s == 60
 
 
 async def test_a_silent_provider_is_the_supervisors_own_deadline(
@@ -131,12 +148,12 @@ async def test_a_silent_provider_is_the_supervisors_own_deadline(
     assert {field: getattr(result.failure, field) for field in TIMEOUT} == TIMEOUT
 
 
-@pytest.mark.parametrize("case", [case for case in ANSWERED if case not in ("structured", "success")])
+@pytest.mark.parametrize("case", [case for case in ANSWERED if case != "structured"])
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, descriptor: Descriptor, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
-    result = await replayed(descriptor, case, tmp_path, seen=seen)
+    result = await replayed(descriptor, f"captures/{case}", tmp_path, seen=seen)
     assert result.failure is None
     assert result.text == "MOCK-OK"
     assert result.served_model == "claude-sonnet-5"
@@ -161,7 +178,7 @@ async def test_an_answer_that_fits_a_schema_is_no_tool_activity(
     descriptor: Descriptor, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
-    result = await replayed(descriptor, "structured", tmp_path, schema={"type": "object"}, seen=seen)
+    result = await replayed(descriptor, "captures/structured", tmp_path, schema={"type": "object"}, seen=seen)
     assert result.structured == {"verdict": "MOCK-OK", "n": 1}
     assert "tool" not in [each.kind for each in seen]
 
@@ -210,6 +227,43 @@ async def test_a_limit_after_a_tool_leaves_the_outcome_unknown(
     assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
     assert result.failure.retry_after_s == 8
     assert result.failure.accepted
+
+
+LOG = """[log_1] sending request {
+  headers: {
+    "x-api-key": "***",
+  },
+}
+[log_1] response error (error; no more retries left) {
+  status: 429,
+  headers: {
+    "retry-after": "%s",
+  },
+}
+"""
+
+
+@pytest.mark.parametrize(("stated", "wait"), [("3600", 3600), ("1.5", 2), ("-5", None), ("soon", None)])
+async def test_a_wait_it_would_not_sit_out_is_read_from_the_response(
+    stated: str, wait: int | None, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(LOG % stated)
+    limited = json.dumps(LIMITED)
+    told = f"cat '{tmp_path}/log'; echo '{limited}'; exit 1"
+    result = await printed(descriptor, tmp_path, INIT, then=told)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", wait)
+
+
+async def test_the_wait_of_an_earlier_request_is_not_that_of_a_later_one(
+    descriptor: Descriptor, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(f"{LOG % 3600}[log_2] sending request {{\n")
+    limited = json.dumps(LIMITED)
+    told = f"cat '{tmp_path}/log'; echo '{limited}'; exit 1"
+    result = await printed(descriptor, tmp_path, INIT, then=told)
+    assert result.failure is not None
+    assert result.failure.retry_after_s is None
 
 
 async def test_its_own_short_pause_is_no_stated_wait(descriptor: Descriptor, tmp_path: Path) -> None:

@@ -13,11 +13,14 @@ import pytest
 
 from custodes.adapters import Descriptor, DispatchResult, Progress, Registry, Usage
 from custodes.adapters.codex.dispatch import CodexRuntime
+from custodes.adapters.codex.stream import Stream
 from support.replay import FIXTURES, replay, request, stand_in
 
 pytestmark = pytest.mark.anyio
 
-CAPTURES = FIXTURES / "codex"
+RECORDED = FIXTURES / "codex"
+"""What it printed to this adapter, and in `CAPTURES` what it printed to others."""
+CAPTURES = RECORDED / "captures"
 NOW = datetime(2026, 11, 30, 6, 24, 3, tzinfo=UTC)
 """When the usage limit "try again at 8:24 AM" was recorded."""
 LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed", "retry_after_s": None}
@@ -29,38 +32,44 @@ INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
 REFUSED = {"category": "unavailable", "retryable": True, "outcome": "known_failed"}
 
 FAILED: dict[str, dict[str, Any]] = {
-    "limit": {**LIMIT, "retry_after_s": 7},  # "retrying … in 6.9998s", in its log
     "429": LIMIT,  # recorded without that log
     "429.default": LIMIT,
-    "usage_limit.clock": {**LIMIT, "retry_after_s": 7197},
+    "usage_limit": {**LIMIT, "retry_after_s": 7197},
     "quota": BILLING,  # "Check your plan and billing details": nothing that comes back by itself
     "402": BILLING,
-    "billing": BILLING,
     "401": AUTH,
     "403": AUTH,  # "does not have access to model": the number is lost
-    "auth": AUTH,
     "500": SERVER,
     "500.default": SERVER,
-    "server_error": SERVER,
     "529": {**SERVER, "overloaded": True},
-    "overload": {**SERVER, "overloaded": True},
     "400": INVALID,
     "ctx400": INVALID,
-    "context": INVALID,
     "model404": INVALID,
-    "unknown_model": INVALID,
     "cut": OTHER,
     "malformed": OTHER,
     "refused": REFUSED,
     "refused.default": REFUSED,
+    "hang": OTHER,
     "hang.sigTERM": OTHER,  # somebody else's signal
     "tool_sleep.sigINT": {**OTHER, "accepted": True},
     "tool_sleep.sigTERM": {**OTHER, "accepted": True},
     "tool_sleep.sigKILL": {**OTHER, "accepted": True},
 }
+RAN: dict[str, dict[str, Any]] = {
+    "limit": {**LIMIT, "retry_after_s": 7},  # "retrying … in 6.9998s", in its log
+    "usage_limit": {"category": "capacity", "retryable": True, "outcome": "known_failed"},
+    "quota": BILLING,
+    "billing": BILLING,
+    "auth": AUTH,
+    "overload": {**SERVER, "overloaded": True},
+    "server_error": SERVER,
+    "refused": REFUSED,
+    "cut": OTHER,
+    "hang": OTHER,  # replayed, it just ends
+    "unknown_model": INVALID,
+    "context": INVALID,
+}
 ANSWERED = ("success", "success.bogus", "success.xhigh", "tool_write.ro", "structured")
-APART = {"usage_limit", "hang"}
-"""Captures with tests of their own."""
 
 
 @pytest.fixture
@@ -77,23 +86,36 @@ async def replayed(
     seen: list[Progress] | None = None,
     **asked: object,
 ) -> DispatchResult:
-    here = replay(folder, "codex", CAPTURES / capture)
+    here = replay(folder, "codex", RECORDED / capture)
     told: list[Progress] = [] if seen is None else seen
     return await CodexRuntime(descriptor, lambda: now).dispatch(request(here, folder, **asked), told.append)
 
 
 def test_every_capture_is_judged() -> None:
-    found = {path.name.removesuffix(".stdout") for path in CAPTURES.glob("*.stdout")}
-    assert found == {*FAILED, *ANSWERED, *APART}
+    found, ran = (
+        {path.name.removesuffix(".stdout") for path in folder.glob("*.stdout")}
+        for folder in (CAPTURES, RECORDED)
+    )
+    assert found == {*FAILED, *ANSWERED}
+    assert ran == {*RAN, "success"}
 
 
 @pytest.mark.parametrize("case", FAILED)
 async def test_a_capture_reads_as_what_happened(case: str, descriptor: Descriptor, tmp_path: Path) -> None:
-    result = await replayed(descriptor, case, tmp_path)
+    result = await replayed(descriptor, f"captures/{case}", tmp_path)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in FAILED[case]} == FAILED[case]
     assert (result.text, result.structured) == ("", None)
     assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize("case", RAN)
+async def test_a_run_of_this_adapter_reads_as_what_happened(
+    case: str, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    result = await replayed(descriptor, case, tmp_path)
+    assert result.failure is not None
+    assert {field: getattr(result.failure, field) for field in RAN[case]} == RAN[case]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +130,7 @@ async def test_a_clock_time_is_its_next_occurrence_in_our_zone(
     zone: str, local: str, wait: int, descriptor: Descriptor, tmp_path: Path
 ) -> None:
     now = datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone))
-    result = await replayed(descriptor, "usage_limit.clock", tmp_path, now=now)
+    result = await replayed(descriptor, "captures/usage_limit", tmp_path, now=now)
     assert result.failure is not None
     assert (result.failure.category, result.failure.retry_after_s) == ("capacity", wait)
 
@@ -133,12 +155,12 @@ async def test_a_silent_provider_is_the_supervisors_own_deadline(
     assert not result.failure.retryable
 
 
-@pytest.mark.parametrize("case", [case for case in ANSWERED if case not in ("structured", "success")])
+@pytest.mark.parametrize("case", [case for case in ANSWERED if case != "structured"])
 async def test_an_answer_comes_with_its_thread_and_what_it_used(
     case: str, descriptor: Descriptor, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
-    result = await replayed(descriptor, case, tmp_path, seen=seen)
+    result = await replayed(descriptor, f"captures/{case}", tmp_path, seen=seen)
     assert result.failure is None
     assert result.text == "MOCK-OK"
     assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
@@ -157,7 +179,7 @@ async def test_an_answer_of_this_adapters_own_run(descriptor: Descriptor, tmp_pa
 
 async def test_an_answer_that_fits_a_schema_comes_as_a_value(descriptor: Descriptor, tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    result = await replayed(descriptor, "structured", tmp_path, schema=schema)
+    result = await replayed(descriptor, "captures/structured", tmp_path, schema=schema)
     assert result.structured == {"verdict": "MOCK-OK", "n": 1}
 
 
@@ -203,8 +225,10 @@ async def test_a_limit_ends_it_as_soon_as_its_log_says_how_long_it_would_wait(
 
 
 async def test_its_own_short_pause_is_no_stated_wait(descriptor: Descriptor, tmp_path: Path) -> None:
-    later = f"echo '{LOG.format('1/5 in 203.1ms')}' >&2; exec sleep 60"
-    result = await printed(descriptor, tmp_path, START, retry(LIMITED), then=later, timeout_s=20.0)
+    line = LOG.format("1/5 in 203.1ms")
+    result = await printed(
+        descriptor, tmp_path, START, retry(LIMITED), then=f"echo '{line}' >&2; exec sleep 60", timeout_s=20.0
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.retry_after_s) == ("capacity", None)
 
@@ -340,3 +364,12 @@ async def test_nothing_it_says_reaches_the_reason(descriptor: Descriptor, tmp_pa
     result = await printed(descriptor, tmp_path, START, said, then="echo sk-canary >&2; exit 1")
     assert result.failure is not None
     assert "canary" not in str(result)
+
+
+@pytest.mark.parametrize(("said", "wait"), [("7.2s", 8), ("203.1ms", None)])
+def test_its_log_may_speak_before_its_event(said: str, wait: int | None) -> None:
+    stream = Stream(lambda _: None, lambda: NOW)
+    assert not stream.error_line(LOG.format(f"1/5 in {said}").encode())
+    assert stream.output_line(json.dumps(retry(LIMITED)).encode())
+    failure = stream.failure("codex")
+    assert (failure.category, failure.retry_after_s) == ("capacity", wait)

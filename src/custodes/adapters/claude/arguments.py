@@ -16,8 +16,8 @@ READ_TOOLS = "Read,Grep,Glob,WebFetch,WebSearch"
 """All the tools of read-only work. None of them writes a file or starts a program, so nothing in a user's or
 a project's own settings can widen it. (With a shell, the runtime would fold searching into it.)"""
 INTERNAL_RETRIES = 2
-"""Of a failed request. A limit is not waited for at all (`stream`); but the runtime tells the stated wait
-only where it means to retry, so this is never 0."""
+"""Of a failed request. A limit is not waited for at all (`stream`), but only a retry it means to make is
+announced, so this is never 0."""
 
 _KEPT = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"),
@@ -37,6 +37,8 @@ _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_MAX_RETRIES": str(INTERNAL_RETRIES),
     "NO_COLOR": "1",
+    # The log of its HTTP client, for the headers of a refusal (`stream`): heads only, keys hidden.
+    "ANTHROPIC_LOG": "debug",
 }
 _TRACED = {
     "CLAUDE_CODE_ENABLE_TELEMETRY": "1",

@@ -87,12 +87,15 @@ def told(trouble: Trouble, stream: Stream, who: str, now: datetime) -> Failure:
     """What a failed request comes to. Without a status, hang, refused and cut differ by words alone."""
     if trouble.status is None and "connection_failed" in trouble.codes:
         return failures.failure("refused" if _UNREACHED.search(trouble.message) else "cut", who)
-    stated = {"retry_delay_ms": stream.delay_ms, "resets_at": stream.resets_at}
+    headers = stream.headers if trouble.status else {}
+    # Its own delay is the stated wait and a pause on top: second best.
+    stated = {"retry_delay_ms": None if headers else stream.delay_ms, "resets_at": stream.resets_at}
     said = failures.Said(
         status=trouble.status,
         codes=trouble.codes,
         # The clock time in its words is the same moment as the field's, to the minute; the field is exact.
         message="" if stream.resets_at and trouble.status else trouble.message,
+        headers=headers,
         body={name: value for name, value in stated.items() if value is not None},
     )
     return failures.classify(said, who=who, now=now)

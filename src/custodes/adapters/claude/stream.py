@@ -1,12 +1,13 @@
 """Claude Code's stream of events (``--output-format stream-json``), read line by line.
 
 What counts is in its fields: ``result.is_error`` and ``api_error_status`` (``subtype`` says success on
-failures too), ``rate_limit_event`` for a subscription's window, and ``system/api_retry``, the one place
-where a stated wait shows.
+failures too), ``rate_limit_event`` for a subscription's window, ``system/api_retry`` for what it is about to
+try again. A stated wait in full shows only in the log of its HTTP client, between the events.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from custodes.adapters.port import Progress, ProgressSink, Usage
 
 _ANSWER_TOOL = "StructuredOutput"
 """The tool by which it gives an answer that fits a schema: no activity of its own."""
+_HEADER = re.compile(rb'\s+"(retry-after(?:-ms)?)": "([^"]{1,100})",?\s*')
+"""A line of that log (``ANTHROPIC_LOG=debug``). It names no content, and hides the keys."""
 _NOT_STATED_MS = 1_000
 """The runtime's own pause before try n is at most 1.25 x 500 ms x 2^(n-1); a longer one was asked for."""
 
@@ -42,6 +45,8 @@ class Stream:
         self.retrying: Trouble | None = None
         self.delay_ms: int | None = None
         """The wait that came with the last announced retry, where it was stated by the provider."""
+        self.headers: dict[str, str] = {}
+        """The waits that the last response stated, as it stated them."""
         self.resets_at: object = None
         """The epoch at which a spent window of a subscription resets."""
         self.error_word = ""
@@ -64,6 +69,9 @@ class Stream:
 
     def output_line(self, line: bytes) -> bool:
         """Take one line in. True where going on is of no use: a limit, with nothing done yet."""
+        if not line.startswith(b"{"):
+            self._logged(line)
+            return False
         event = native.mapping(native.decode(line))
         self.session = native.text(event.get("session_id")) or self.session
         match event.get("type"):
@@ -95,6 +103,12 @@ class Stream:
             codes=tuple(code for code in codes if isinstance(code, str)),
             message=native.text(result.get("result"))[:8_000],
         )
+
+    def _logged(self, line: bytes) -> None:
+        if b"] sending request {" in line[:100]:
+            self.headers = {}
+        elif (found := _HEADER.fullmatch(line)) is not None:
+            self.headers[found[1].decode()] = found[2].decode("ascii", "replace")
 
     def _system(self, event: Mapping[str, Any]) -> bool:
         if event.get("subtype") != "api_retry":

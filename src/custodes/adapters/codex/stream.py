@@ -55,6 +55,8 @@ class Stream:
         """The last lines of standard error, for a program that ended without an event."""
         self._running: set[str] = set()
         self._unreached = 0
+        self._logged = False
+        """Its log has spoken of the retry it is at."""
         self._ending = False
         """It is to be ended as soon as its log says how long it means to wait."""
 
@@ -81,6 +83,7 @@ class Stream:
             attempt, seconds = int(found[1]), float(found[2]) * _SECONDS[found[3]]
             # Its own pause before try n is about 0.2 s x 2^(n-1); a longer one was asked for.
             self.wait_s = waits.whole(seconds) if seconds > 0.25 * 2 ** min(attempt - 1, 10) else None
+            self._logged = True
             return self._ending
         self.words = f"{self.words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
         return False
@@ -99,15 +102,15 @@ class Stream:
             return self._unreached >= (_REFUSED_AT_WORK if self.tools else 1)
         if self.tools or attempt < _TRIES.get(kind, 1_000):
             return False
-        # Its log states the wait of a limit, and may come a moment after the event.
-        self._ending = kind == "limit" and attempt == 1 and (self.wait_s or stated) is None
+        # Its log states the wait of a limit, and may come a moment before the event or after it.
+        self._ending = kind == "limit" and attempt == 1 and stated is None and not self._logged
         return not self._ending
 
     def _item(self, event: str, item: Mapping[str, Any]) -> None:
         kind = native.text(item.get("type"))
         if not kind or kind == "error":
             return
-        self._unreached, self.wait_s = 0, None
+        self._unreached, self._logged, self.wait_s = 0, False, None
         text = native.text(item.get("text"))
         if event == "item.completed" and kind == "agent_message":
             self.text = text
