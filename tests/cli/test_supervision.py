@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from custodes.policy.overview import Overview
-from custodes.policy.policy import Policy
+from custodes.policy.policy import Cooldown, Policy
 from custodes.policy.settings import Settings
 from support.cos import Cos, Tiered
 
@@ -72,6 +72,37 @@ def test_every_option_sets_its_own_key(cos: Cos, tiered: Tiered) -> None:
             "roles": {"reviewer": {"adapter": "fixture", "model": "small-1", "effort": "low"}},
         }
     }
+
+
+def test_every_key_of_the_policy_has_an_option_and_is_shown(cos: Cos, tiered: Tiered) -> None:
+    cos("supervision", "enable")
+    for words in (
+        "--in-preset night --role architect --role-model large-1 --role-effort medium",
+        "--mode adaptive --complexity-threshold CHAOTIC --fallback-policy next_eligible --max-parallel 7",
+        "--cooldown-default-seconds 17 --cooldown-maximum-seconds 171",
+        "--cooldown-retry-after-ceiling-seconds 1711 --preset night",
+        "--orchestrator-adapter fixture --orchestrator-model large-1 --orchestrator-effort high",
+        "--role reviewer --role-adapter fixture --role-model small-1 --role-effort low",
+    ):
+        assert cos("supervision", "set", *words.split()).code == 0
+    answer = cos("supervision", "show", "--format", "json")
+    policy = msgspec.json.decode(answer.out, type=Overview).policy
+    assert policy == policy_of(tiered.project)
+    for key in Policy.__struct_fields__:
+        assert getattr(policy, key) != getattr(Policy(), key), key
+    for key in Cooldown.__struct_fields__:
+        assert getattr(policy.cooldown, key) != getattr(Cooldown(), key), key
+    assert all(msgspec.structs.astuple(policy.orchestrator))
+    assert all(msgspec.structs.astuple(policy.roles["reviewer"]))
+    text = cos("supervision", "show").out
+    for word in ("on", "adaptive", "CHAOTIC", "next_eligible", "7 attempts", "17 s", "171 s", "1711 s"):
+        assert word in text
+    for words in (
+        "adapter fixture, model large-1, effort high",
+        "small-1",
+        "preset night (active): architect",
+    ):
+        assert words in text
 
 
 def test_every_key_of_the_policy_can_be_cleared_by_its_name(cos: Cos, tiered: Tiered) -> None:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
 from custodes import Supervision
+from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.mcp import calls
 from custodes.mcp.arguments import ArgumentsError, schema_of
 from custodes.mcp.tools import TOOLS, Tools, Watch
@@ -19,6 +21,7 @@ from custodes.policy.patch import PolicyPatch
 from custodes.policy.policy import Cooldown, Policy, Target
 from custodes.policy.settings import PolicyRefusedError, Settings, SettingsError
 from custodes.supervision.work import Budget, Work
+from support import scripted
 from support.cos import Tiered
 
 pytestmark = pytest.mark.anyio
@@ -187,6 +190,26 @@ async def test_a_dry_run_returns_the_route_with_its_estimate(tools: Tools, progr
     assert proposed["proposed_route"]["pool"] == "command:limit"
     assert proposed["estimate"]["input_tokens"] == 50_000
     assert "the reviewer's default" in proposed["estimate"]["source"]
+
+
+async def test_a_call_in_which_nothing_happens_says_that_it_is_at_work(
+    tools: Tools, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("custodes.mcp.tools.BEAT_S", 0.01)
+    heard_of = anyio.Event()
+
+    async def until_heard_of(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        await heard_of.wait()
+        return await scripted.answer(request, progress)
+
+    async def hear(progress: float, message: str) -> None:
+        if "at work for" in message:
+            heard_of.set()
+
+    scripted.install(project, "one").acts.append(until_heard_of)
+    outcome = await tools.call("cos_dispatch", {"role": "reviewer", "prompt": "x"}, hear)
+    assert isinstance(outcome, dict)
+    assert outcome["status"] == "done"
 
 
 def test_the_calls_carry_every_field_of_what_they_stand_for() -> None:

@@ -37,6 +37,10 @@ from custodes.supervision.work import Budget, Work
 BY = "mcp"
 """Who it was, in the audit log."""
 
+BEAT_S = 30.0
+"""A call in which nothing happens for so many seconds says that it is still at work: some clients give up on
+one that is silent."""
+
 Report = Callable[[float, str], Awaitable[None]]
 """Tells the client how far a call is: a number that rises, and a sentence."""
 
@@ -112,6 +116,7 @@ class _Watched:
     """One call whose children are watched. What was said and not yet told waits in ``said``."""
 
     names: dict[str, str] = field(default_factory=dict)
+    begun: float = field(default_factory=anyio.current_time)
     ended: int = 0
     said: deque[str] = field(default_factory=deque)
     news: anyio.Event = field(default_factory=anyio.Event)
@@ -133,9 +138,12 @@ class _Watched:
         told = 0
         while self.said or not self.closed:
             if not self.said:
-                await self.news.wait()
+                with anyio.move_on_after(BEAT_S) as silence:
+                    await self.news.wait()
                 self.news = anyio.Event()
-                continue
+                if not silence.cancelled_caught:
+                    continue
+                self.said.append(f"at work for {anyio.current_time() - self.begun:.0f} s")
             told += 1
             of = f"{self.ended} of {len(self.names)} ended; " if len(self.names) > 1 else ""
             await report(told, of + self.said.popleft())
