@@ -93,6 +93,15 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
     return runtime
 
 
+def load_module(file: Path, *, package: str, key: str) -> ModuleType:
+    """One module of an adapter's folder, imported once; ``package`` and ``key`` as for `load_runtime`.
+
+    :raises Exception: whatever its import raises.
+    """
+    with _lock:
+        return importlib.import_module(f"{package}.{file.stem}") if package else _import_file(file, key)
+
+
 def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 

@@ -38,7 +38,7 @@ def retries(delay_ms: int) -> Events:
 
 
 def window(seconds: int) -> Events:
-    info = {"status": "rejected", "resetsAt": int(time.time()) + seconds + 1}
+    info = {"status": "rejected", "resetsAt": int(time.time()) + seconds + 20}
     said = fails("You've hit your 5-hour limit", 429, api_error_type="rate_limit_error")
     return [{"type": "rate_limit_event", "rate_limit_info": info}, *said]
 

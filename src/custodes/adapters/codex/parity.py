@@ -28,7 +28,7 @@ FAILURES = {
 
 def spent(seconds: int) -> str:
     """It tells the reset as a clock time of this machine's zone, to the minute."""
-    reset = datetime.now().astimezone() + timedelta(seconds=seconds + 59)
+    reset = datetime.now().astimezone() + timedelta(seconds=seconds + 89)
     at = reset.strftime("%I:%M %p").lstrip("0")
     return f"You\u2019ve hit your usage limit. Upgrade to Pro or try again at {at}."
 

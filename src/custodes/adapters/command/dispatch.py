@@ -45,6 +45,8 @@ class CommandRuntime:
             return f"'{model}' is not one of its programs; declared: {names}"
         if request.effort:
             return "a program has no effort"
+        if request.resume:
+            return "a program cannot go on with an earlier thread"
         return ""
 
     async def _run(self, request: DispatchRequest, program: Model, progress: ProgressSink) -> DispatchResult:

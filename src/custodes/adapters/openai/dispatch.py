@@ -82,6 +82,8 @@ class _Call:
             return self.failed("invalid", "no model was named and the catalog has no default")
         if self.request.effort and self.request.effort not in self.descriptor.efforts:
             return self.failed("invalid", f"'{self.request.effort}' is not one of its efforts")
+        if self.request.resume:
+            return self.failed("invalid", "it keeps no threads to go on with")
         return None
 
     def failed(self, kind: failures.Kind, detail: str = "") -> Failure:
