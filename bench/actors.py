@@ -4,8 +4,9 @@
 
 Rounds are interleaved, so that a noisy machine is noisy for all; a ratio is the median of the ratios of
 the rounds. The floor is anyio by hand: a task with a mailbox (a memory object stream) and a cancel scope
-of its own, spawned with a checkpoint, as by any async call. Raw trio, raw asyncio and Pykka (where it is
-installed: ``pip install pykka``) are shown for orientation.
+of its own, spawned with a checkpoint, as by any async call. ``bare`` is spawned without it, so that ours is
+charged with a pass of the scheduler that its floor does not make. Raw trio, raw asyncio and Pykka (where it
+is installed: ``pip install pykka``) are shown for orientation.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from bench.by_hand import (
     asyncio_dynamic,
     asyncio_static,
     floor_ask,
+    floor_bare,
     floor_cancel,
     floor_dynamic,
     floor_static,
@@ -133,6 +135,8 @@ class Case(NamedTuple):
 CASES = (
     Case("dynamic", 1_000, 1.5, ours_dynamic, floor_dynamic, trio_dynamic, asyncio_dynamic, pykka_dynamic),
     Case("dynamic", 10_000, 1.5, ours_dynamic, floor_dynamic, trio_dynamic, asyncio_dynamic),
+    Case("bare", 1_000, 1.5, ours_dynamic, floor_bare, trio_dynamic, asyncio_dynamic),
+    Case("bare", 10_000, 1.5, ours_dynamic, floor_bare, trio_dynamic, asyncio_dynamic),
     Case("static", 1_000, 1.3, ours_static, floor_static, trio_static, asyncio_static),
     Case("static", 10_000, 1.3, ours_static, floor_static, trio_static, asyncio_static),
     Case("ask", 10_000, 1.3, ours_ask, floor_ask, trio_ask, asyncio_ask, pykka_ask),

@@ -60,6 +60,18 @@ async def floor_dynamic(count: int) -> float:
     return perf_counter() - begin
 
 
+async def floor_bare(count: int) -> float:
+    """Without the checkpoint that an async call owes its caller: all are spawned before one runs."""
+    begin = perf_counter()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(count):
+            send, receive = anyio.create_memory_object_stream[Go](128)
+            tasks.start_soon(floor_job, anyio.CancelScope(), receive)
+            send.send_nowait(Go())
+            send.close()
+    return perf_counter() - begin
+
+
 async def floor_static(count: int) -> float:
     begin = perf_counter()
     async with anyio.create_task_group() as tasks:
