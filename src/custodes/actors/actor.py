@@ -131,7 +131,7 @@ class Actor:
         return await getattr(self, name)(message)
 
     async def on_stop(self, reason: str) -> None:
-        """Runs last if ``on_start`` has finished: after a stop, a normal end and a crash alike.
+        """Runs last if ``on_start`` has finished: after a stop, a normal end, a crash and ^C alike.
 
         Shielded, and cancelled at the spec's ``shutdown`` seconds.
 

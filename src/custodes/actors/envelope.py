@@ -29,9 +29,11 @@ class Message(Generic[R_co]):
 class ContextHooks:
     """How an opaque context travels with a message, so that the kernel knows nothing of tracing.
 
-    :param capture: called in the sender's task for each message; its result goes into the envelope.
+    :param capture: called in the sender's task for each message; its result goes into the envelope. What it
+        raises, the sender gets: nothing was put. Called once more where a child is started, for ``on_start``.
     :param attach: called in the actor's task with that result; what it returns is entered around the
-        handling of the message. A batch is of many contexts: none is attached around it.
+        handling of the message. What either raises is the actor's crash. A message whose exception it
+        swallows is answered with None. A batch is of many contexts: none is attached around it.
     """
 
     capture: Callable[[], object]

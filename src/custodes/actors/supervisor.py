@@ -2,9 +2,10 @@
 
 The root's task group is shielded, so that a cancel from the host becomes an orderly stop instead of a
 stampede; everything below is stopped by its supervisor, never by a cancel from outside. asyncio's own
-``Task.cancel()`` knows no shields, but reaches only tasks that the host holds: the one in ``async with``,
-where the task group goes on waiting through any number of them. (This is all there is to know about the
-backend here, and anyio's task group knows it for us.)
+``Task.cancel()`` knows no shields. A host aims it at the task it holds, the one in ``async with``, where the
+task group goes on waiting through any number of them. Aimed at a task of the tree (``asyncio.all_tasks()``
+shows them) it is a crash of whatever runs there, :exc:`.StrayCancellation`; before a task's first step it
+takes the supervisor with it, since anyio's task group then cancels itself.
 """
 
 from __future__ import annotations
@@ -169,7 +170,10 @@ class Supervisor(Nestable):
         )
 
     async def stop(self, reason: str = "stopped") -> ChildEnd:
-        """Stop it with all its children, for good, and wait. As idempotent as :meth:`stop_child`."""
+        """Stop it with all its children, for good, and wait. As idempotent as :meth:`stop_child`.
+
+        A root that does not run yet starts nothing once it does; this waits for that end.
+        """
         if self._place is not None:
             self._place.request_stop(reason, anyio.current_time())
             return await self._place.ending.wait()
