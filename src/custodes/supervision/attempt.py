@@ -29,6 +29,7 @@ from custodes.policy.routing import Route
 from custodes.supervision.admission import Admission, Confirm, Settle
 from custodes.supervision.events import AttemptEnded, AttemptProgress, AttemptStarted, Event
 from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema_for
+from custodes.supervision.health import settle
 from custodes.supervision.job import Job, Plain, Services
 from custodes.supervision.outcomes import failed_status
 from custodes.supervision.prompt import prompt_for
@@ -181,7 +182,7 @@ class AttemptRun:
     ) -> None:
         """Settle the ticket and close the row, in one commit. What cannot be settled ends with its lease."""
         lacks_evidence = failure is not None and result.failure is None
-        settle = Settle(
+        message = Settle(
             ticket=self.admission.ticket,
             failure=None if lacks_evidence else failure,
             end=AttemptEnd(
@@ -193,7 +194,8 @@ class AttemptRun:
             cancelled=cancelled,
         )
         try:
-            await self.services.health.ask(settle, timeout=SETTLE_BOUND_S)
+            with anyio.move_on_after(SETTLE_BOUND_S):
+                await settle(self.services.health, message)
         except ActorError as error:
             logger.error("the end of run %s could not be recorded: %s", self.job.run_id, error)  # noqa: TRY400 - the words say it
 

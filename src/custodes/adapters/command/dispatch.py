@@ -10,7 +10,14 @@ from custodes.adapters import failures, native
 from custodes.adapters.command.statement import Statement, read_statement
 from custodes.adapters.descriptor import Descriptor, Model
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
-from custodes.adapters.process import ProcessResult, ProgramError, base_environment, run_program
+from custodes.adapters.process import (
+    ProcessResult,
+    ProgramError,
+    ProgramMissing,
+    ProgramNotExecutable,
+    base_environment,
+    run_program,
+)
 
 MAX_OUTPUT = 1 << 20
 """Bytes of stdout. Evidence is a slice of what was found, not a log of how."""
@@ -71,6 +78,10 @@ class CommandRuntime:
                 on_start=lambda pid: progress(Progress(kind="started", pid=pid)),
                 keep_bytes=MAX_OUTPUT // 2,
             )
+        except (ProgramMissing, ProgramNotExecutable):
+            # Not "unavailable": that would take every other program of this adapter out with it.
+            detail = "its program was not found or is not executable"
+            return DispatchResult(failure=failures.failure("invalid", who, detail=detail))
         except ProgramError as error:
             return DispatchResult(failure=native.not_run(error, who))
         text = ended.stdout.decode("utf-8", "replace").strip()
