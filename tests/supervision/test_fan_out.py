@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -455,6 +457,34 @@ async def test_a_conversation_id_that_cannot_be_stored_is_refused_where_it_is_gi
     async with custodes.Supervision(tmp_path) as supervision:
         with pytest.raises((TypeError, ValueError), match="conversation id"):
             supervision.conversation(name)
+
+
+async def test_a_cancel_while_its_pool_is_asked_leaves_no_open_row(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    warm, go, scope = anyio.Event(), anyio.Event(), anyio.CancelScope()
+
+    async def host() -> None:
+        with scope:
+            async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+                await parent.dispatch(review())
+                warm.set()
+                await go.wait()
+                await parent.dispatch(review())
+
+    database = tmp_path / ".coding-os" / "custodes.db"
+    async with anyio.create_task_group() as group:
+        group.start_soon(host)
+        await warm.wait()
+        with closing(sqlite3.connect(database, isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            go.set()
+            await anyio.wait_all_tasks_blocked()  # the admission waits for the writer
+            scope.cancel()
+            await anyio.wait_all_tasks_blocked()
+            writer.execute("ROLLBACK")
+    with closing(sqlite3.connect(database)) as reader:
+        assert reader.execute("SELECT count(*) FROM attempts WHERE status = 'running'").fetchall() == [(0,)]
 
 
 async def test_an_adapter_that_exits_ends_its_own_attempt_and_not_the_host(

@@ -345,14 +345,25 @@ async def test_what_a_batch_holds_is_answered_in_its_order(tmp_path: Path) -> No
         assert answers[3].pools[0].failure_count == 1
 
 
-async def test_one_run_of_the_actor_that_crashes_loses_no_ticket(tmp_path: Path) -> None:
+async def test_a_message_that_cannot_be_written_fails_alone(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         ticket = (await w.admitted("one:a")).ticket
         twice = ask("one:b")
         await admit(w.health, twice)
-        with pytest.raises(Exception, match="crashed"):
-            await w.health.ask(twice)  # an Admit is asked once: its row's id is taken
-        await w.settle(ticket, limit(9))
+        answers: dict[str, Any] = {}
+
+        async def say(name: str, message: Message[Any]) -> None:
+            answers[name] = await w.health.ask(message)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(say, "twice", twice)  # an Admit is asked once: its row's id is taken
+            group.start_soon(
+                say, "half", Record(AttemptRow(run_id="\ud800", number=1, conversation="c", role="r"))
+            )
+            group.start_soon(say, "settled", Settle(ticket=ticket, failure=limit(9)))
+        assert isinstance(answers["twice"], Refused)
+        assert "cannot be written" in answers["twice"].unavailable[0].reason
+        assert answers["settled"] is True
         assert (await w.refused("one:a")).waiting[0].recovery_s == 9
 
 

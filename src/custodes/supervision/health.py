@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import msgspec
 
 from custodes.actors import ActorError, ActorRef, BatchActor, Message
-from custodes.store import Connection, Database, StoreError, StoreLocked
+from custodes.store import Connection, Database, StoreError, StoreLocked, StoreUnusable
 from custodes.supervision import records
 from custodes.supervision.admission import (
     Admission,
@@ -96,21 +97,40 @@ class HealthActor(BatchActor):
         """Pools last seen sick: an ask for nothing else is probably refused, and so is read first."""
 
     async def receive_batch(self, messages: Sequence[Message[Any]]) -> Sequence[Any]:
-        batch = [*self._owed, *(message for message in messages if not isinstance(message, _Retry))]
+        owed, self._owed = self._owed, []
+        batch = [*owed, *(message for message in messages if not isinstance(message, _Retry))]
         if not batch:
             return [None] * len(messages)
         try:
-            answers, seen = await fold_and_commit(
-                self._database(), batch, self._now, self._wait_s, read_first=self._likely_unchanged(batch)
-            )
+            answers = await self._write(batch)
         except StoreError as error:
             logger.warning("%d messages on pools could not be written: %s", len(batch), error)
-            return self._without_store(messages, batch, error)
+            self._owe(batch, error)
+            return [_answer_without_store(message, error) for message in messages]
+        except Exception:  # one of them cannot be written at all: it fails alone, and crashes nobody's work
+            answers = [await self._write_alone(message) for message in batch]
+        answered = iter(answers[len(owed) :])
+        return [None if isinstance(message, _Retry) else next(answered) for message in messages]
+
+    async def _write(self, batch: list[Message[Any]]) -> list[Any]:
+        answers, seen = await fold_and_commit(
+            self._database(), batch, self._now, self._wait_s, read_first=self._likely_unchanged(batch)
+        )
         for pool in seen:
             (self._sick.discard if pool.deadline is None else self._sick.add)(pool.name)
-        answered = iter(answers[len(self._owed) :])
-        self._owed = []
-        return [None if isinstance(message, _Retry) else next(answered) for message in messages]
+        return answers
+
+    async def _write_alone(self, message: Message[Any]) -> Any:
+        try:
+            (answer,) = await self._write([message])
+        except StoreError as error:
+            self._owe([message], error)
+            return _answer_without_store(message, error)
+        except Exception as error:
+            what = f"{type(message).__name__} holds what cannot be written ({type(error).__name__})"
+            logger.error("%s", what)  # noqa: TRY400 - the error's words may hold the work's own
+            return _answer_without_store(message, StoreUnusable(self._database().path, what))
+        return answer
 
     async def on_stop(self, reason: str) -> None:  # noqa: ARG002  # whatever the reason
         if self._owed:
@@ -126,16 +146,13 @@ class HealthActor(BatchActor):
             for message in batch
         )
 
-    def _without_store(
-        self, messages: Sequence[Message[Any]], batch: list[Message[Any]], error: StoreError
-    ) -> list[Any]:
-        self._owed = [
+    def _owe(self, batch: list[Message[Any]], error: StoreError) -> None:
+        self._owed += [
             message for message in batch if isinstance(message, Settle | Confirm | Withdraw | Record)
         ]
         if self._owed and isinstance(error, StoreLocked):
             with suppress(ActorError):  # it stops: on_stop writes them
                 self.context.ref.tell(_Retry())  # which waits for the writer again, so this is no busy loop
-        return [_answer_without_store(message, error) for message in messages]
 
 
 async def admit(health: ActorRef, ask: Admit) -> Admission | Refused:
@@ -149,8 +166,9 @@ async def admit(health: ActorRef, ask: Admit) -> Admission | Refused:
     try:
         return await health.ask(ask)
     except BaseException:
-        with suppress(ActorError):  # stopped: its owner's rows are closed with it, by recovery
-            health.tell(Withdraw(ask.id))
+        # Waited for: the tree may be about to end, and what only waits in the mailbox ends with it.
+        with anyio.move_on_after(LAST_WAIT_S, shield=True), suppress(ActorError):
+            await health.ask(Withdraw(ask.id))
         raise
 
 
