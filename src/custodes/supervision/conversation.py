@@ -9,6 +9,7 @@ import anyio
 
 from custodes.actors import ChildSpec, Supervisor
 from custodes.supervision.child import new_run_id
+from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
 from custodes.supervision.job import HostDispatch, Unsupervised
 from custodes.supervision.work import Budget, Outcome, Work
@@ -41,9 +42,12 @@ class Conversation:
         self._children: Supervisor | None = None
         self._above: Supervisor | None = None
         self._span: SpanHandle | None = None
+        self._events: EventLog | None = None
         self._starting = anyio.Lock()
 
     async def __aenter__(self) -> Self:
+        self._events = self.supervision.events_of(self.id)
+        self._events.holders += 1
         return self
 
     async def __aexit__(
@@ -57,6 +61,10 @@ class Conversation:
         finally:
             if self._span is not None:
                 self._span.end_for(kind)
+            if self._events is not None:
+                self._events.holders -= 1
+                if not self._events.holders:
+                    self.supervision.close_events(self._events)
 
     async def dispatch(self, work: Work) -> Outcome:
         """Do one piece of work and return its outcome.
@@ -85,6 +93,21 @@ class Conversation:
         """End every child of this conversation. Idempotent; returns once all are gone."""
         for fan_out in tuple(self.fan_outs):
             await fan_out.cancel(reason)
+
+    def events(self, *, since: int = 0) -> EventStream:
+        """What happens in this conversation, typed and numbered; it ends once the conversation has ended.
+
+        ``async with conversation.events() as stream: async for event in stream``. Any number of readers, each
+        at its own pace: none ever holds a child up. A reader that falls behind what is kept gets one
+        :class:`~custodes.supervision.events.EventsMissed` in place of what it lost.
+
+        Events are made and numbered from when the first reader came, or from the beginning where the
+        supervision has an observer.
+
+        :param since: the number of the last event that was read: what came after it is told first. 0 tells
+            all that is kept.
+        """
+        return EventStream(self._events or self.supervision.events_of(self.id), since)
 
     async def children(self, tree: Tree) -> Supervisor:
         """The supervisor of this conversation's children: started with the first of them, and again once

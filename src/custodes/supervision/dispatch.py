@@ -131,10 +131,10 @@ class Dispatch:
         while True:
             answer = await self._admit(candidates)
             if isinstance(answer, Refusal):
+                self._emit(AttemptRefused, refusal=answer)
                 pause = answer.retry_after_s
                 if pause is not None and anyio.current_time() + pause <= wait_until:
                     return _Pause(pause)
-                self._emit(AttemptRefused, refusal=answer)
                 return await self._refused(answer)
             route, admission = answer
             if covers is None and route != job.candidates[0]:

@@ -11,11 +11,13 @@ from custodes.supervision.work import Outcome, Refusal
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
-    """``at`` is wall time in seconds since the epoch."""
+    """``at`` is wall time in seconds since the epoch. ``sequence`` numbers the events of a conversation from
+    1, in the order they are told; 0 is an event that was never told."""
 
     at: float
     conversation: str
     run_id: str
+    sequence: int = 0
 
 
 class ChildQueued(Event, frozen=True, kw_only=True, tag="child_queued"):
@@ -46,7 +48,8 @@ class AttemptProgress(Event, frozen=True, kw_only=True, tag="attempt_progress"):
 
 
 class AttemptRefused(Event, frozen=True, kw_only=True, tag="attempt_refused"):
-    """No pool let the attempt in, and it may not wait any longer: the child ends refused."""
+    """The attempt was not let in, and why. The child waits for the recovery, or else ends refused: what is
+    told next of it says which."""
 
     refusal: Refusal
 
@@ -60,6 +63,19 @@ class AttemptEnded(Event, frozen=True, kw_only=True, tag="attempt_ended"):
 
 class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):
     outcome: Outcome
+
+
+class EventsMissed(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="events_missed"):
+    """Told to one slow reader alone: the events from number ``first`` to ``last`` had left the window."""
+
+    conversation: str
+    first: int
+    last: int
+
+    @property
+    def sequence(self) -> int:
+        """The number to go on from."""
+        return self.last
 
 
 Observer = Callable[[Event], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,6 +12,7 @@ import anyio
 from custodes.adapters.registry import Registry
 from custodes.policy.settings import Settings
 from custodes.supervision.conversation import Conversation
+from custodes.supervision.event_log import EVENTS_KEPT, EventLog
 from custodes.supervision.events import Event, Observer
 from custodes.supervision.job import HostDispatch
 from custodes.supervision.tree import Tree
@@ -28,19 +28,30 @@ class Supervision:
 
     :param project: the folder that holds ``.coding-os.yaml`` and ``.coding-os/``.
     :param module: the host's own gate; False is the disabled path, whatever the settings say.
-    :param observer: called with every event, in order; what it raises is logged and goes no further.
+    :param observer: called with every event, in order; what it raises is logged and goes no further. The
+        simple form of :meth:`Conversation.events`, which reads at its own pace and can be resumed.
+    :param events_kept: how many of a conversation's newest events are kept for those who read them.
     :raises NotADirectoryError: there is no such project folder.
     """
 
     def __init__(
-        self, project: Path | str = ".", *, module: bool = True, observer: Observer | None = None
+        self,
+        project: Path | str = ".",
+        *,
+        module: bool = True,
+        observer: Observer | None = None,
+        events_kept: int = EVENTS_KEPT,
     ) -> None:
         self.project = Path(project).resolve()
         if not self.project.is_dir():
             raise NotADirectoryError(f"{self.project} is no project folder")
+        if events_kept < 1:
+            raise ValueError(f"events_kept={events_kept} keeps nothing; 1 or more would work")
         self.module = module
         self.settings = Settings(self.project)
         self._observer = observer
+        self._events_kept = events_kept
+        self._logs: dict[str, EventLog] = {}
         self._tree: Tree | None = None
         self._starting = anyio.Lock()
 
@@ -53,6 +64,8 @@ class Supervision:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         """Every conversation has ended; the tree is stopped in reverse order, the store last."""
+        for log in tuple(self._logs.values()):
+            self.close_events(log)
         if self._tree is not None:
             # In a task of its own: asyncio's Task.cancel() pierces every shield in the host's.
             self._group.start_soon(self._stop, self._tree)
@@ -93,11 +106,28 @@ class Supervision:
                 self._tree = tree
             return self._tree
 
+    def events_of(self, conversation: str) -> EventLog:
+        """The log of a conversation that is running: one, however many handles it has."""
+        log = self._logs.get(conversation)
+        if log is None:
+            log = self._logs[conversation] = EventLog(conversation, self._events_kept)
+        return log
+
+    def close_events(self, log: EventLog) -> None:
+        """Its conversation has ended. One of the same id that begins later has a log of its own."""
+        log.close()
+        if self._logs.get(log.conversation) is log:
+            del self._logs[log.conversation]
+
     def emit(self, event: type[Event], conversation: str, run_id: str, **fields: object) -> None:
-        """Tell the observer, if there is one."""
+        """Tell whoever listens; where nobody does, no event is made."""
+        log = self._logs.get(conversation)
+        if self._observer is None and (log is None or not log.listened):
+            return
+        told = (log or self.events_of(conversation)).tell(event, run_id, fields)
         if self._observer is None:
             return
         try:
-            self._observer(event(at=time.time(), conversation=conversation, run_id=run_id, **fields))
+            self._observer(told)
         except Exception:
             logger.exception("the observer raised on %s", event.__name__)
