@@ -102,7 +102,10 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
 
     def none_eligible(self) -> Objection:
         """Why nothing at all can run."""
-        why = [f"{adapter}: {reason}" for adapter, reason in self.ineligible.items()]
+        by_reason: dict[str, list[str]] = {}
+        for adapter, reason in self.ineligible.items():
+            by_reason.setdefault(reason, []).append(adapter)
+        why = [f"{', '.join(adapters)}: {reason}" for reason, adapters in by_reason.items()]
         return Objection(wording="no eligible dispatch adapter", hint="; ".join([*why, _CONFIGURE]))
 
 
