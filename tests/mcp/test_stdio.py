@@ -66,7 +66,7 @@ async def test_a_child_does_work_and_hands_back_evidence_and_a_limit_is_refused_
         assert [message for _, message in heard] == [
             "reviewer: queued as reviewer",
             "reviewer: runs on command:look (look)",
-            "reviewer: done",
+            "reviewer: done: reviewer saw a.txt",
         ]
 
         limited = {"role": ROLE, "prompt": "x", "model": "limit"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 from custodes.cli.options import ProjectDir, SessionAdapter, project_at
-from custodes.cli.output import DONE, SIGNALLED, CliError
+from custodes.cli.output import DONE, SIGNALLED, CliError, complain
 
 MISSING = "the MCP server needs a package that is not installed; `pip install 'custodes[mcp]'` brings it"
 
@@ -20,6 +21,11 @@ async def mcp(*, adapter: SessionAdapter = "", project_dir: ProjectDir = Path())
     project = project_at(project_dir)
     if importlib.util.find_spec("mcp") is None:
         raise CliError(MISSING, kind="missing")
+
+    if sys.stdin is None or sys.stdout is None:
+        raise CliError("an MCP server speaks over stdin and stdout, and one of them is closed", kind="files")
+    if sys.stdin.isatty():
+        complain("cos mcp: an agent starts this and speaks MCP to it; docs/mcp.md says how. Ctrl-C ends it.")
 
     from custodes.mcp import serve
 
