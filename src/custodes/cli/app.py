@@ -43,6 +43,7 @@ _COMMANDS = (
     ("adapters:app", "adapters", "List and check the adapters there are, and trust a project's own."),
     ("health:app", "health", "Show how each model pool stands, and clear one."),
     ("mcp:mcp", "mcp", "Serve the same to an agent, as its MCP server on stdio."),
+    ("completion:completion", "completion", "Print the script that lets your shell complete all this."),
     ("doctor:doctor", "doctor", "Check settings, adapters and database, and change nothing."),
 )
 
