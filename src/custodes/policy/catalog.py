@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -148,4 +149,19 @@ def effort_objection(descriptor: Descriptor, effort: str) -> Objection | None:
     return Objection(
         wording=wording.effort_not_listed(effort, descriptor.id),
         hint=instead(effort, descriptor.efforts),
+    )
+
+
+_SNAPSHOT = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest)")
+
+
+def serves(asked: str, served: str) -> bool:
+    """Whether the model that answered is the one that was asked for: the same, or a dated snapshot of it.
+
+    A gateway's own prefix (``anthropic/…``) on either side does not make it another one.
+    """
+    asked, served = asked.rpartition("/")[2].lower(), served.rpartition("/")[2].lower()
+    shorter, longer = sorted((asked, served), key=len)
+    return longer.startswith(shorter) and (
+        longer == shorter or _SNAPSHOT.fullmatch(longer[len(shorter) :]) is not None
     )

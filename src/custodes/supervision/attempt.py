@@ -23,7 +23,9 @@ from custodes.adapters.port import (
     Progress,
     ProgressSink,
 )
+from custodes.adapters.process_errors import KeeperError
 from custodes.adapters.registry import Registry
+from custodes.policy.catalog import serves
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
 from custodes.supervision.admission import Admission, Confirm, Settle
@@ -31,6 +33,7 @@ from custodes.supervision.events import AttemptEnded, AttemptProgress, AttemptSt
 from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema_for
 from custodes.supervision.health import settle
 from custodes.supervision.job import Job, Plain, Services
+from custodes.supervision.leases import Hold
 from custodes.supervision.outcomes import failed_status
 from custodes.supervision.prompt import prompt_for
 from custodes.supervision.records import AttemptEnd
@@ -60,6 +63,7 @@ class AttemptRun:
     admission: Admission
     number: int
     covers: str | None
+    hold: Hold
     _accepted: bool = False
     _started: float = field(default_factory=time.monotonic)
 
@@ -102,6 +106,8 @@ class AttemptRun:
                 raise
             evidence, failure = evidence_of(self.job.role, result, accepted=self._accepted)
             attempts.append(self._attempt(result, failure))
+            if failure is not None:
+                self.hold.left += failure.left
             with anyio.CancelScope(shield=True):
                 await self._settle(result, failure)
             self._emit(
@@ -160,6 +166,14 @@ class AttemptRun:
         except ActorError as error:  # settling will do: the lease is only held longer
             logger.warning("a probe of %s could not be confirmed: %s", self.route.pool, error)
 
+    def _served_another(self, result: DispatchResult) -> bool:
+        """A model that nobody asked for is flagged, never silent (acceptance R17)."""
+        asked, served = self.route.model, result.served_model
+        if asked is None or served is None or serves(asked, served):
+            return False
+        logger.warning("run %s was served another model than the %s it asked for", self.job.run_id, asked)
+        return True
+
     def _attempt(self, result: DispatchResult, failure: Failure | None = None) -> Attempt:
         route, admission = self.route, self.admission
         return Attempt(
@@ -174,6 +188,7 @@ class AttemptRun:
             usage=result.usage,
             native_thread_id=result.native_thread_id,
             served_model=result.served_model,
+            other_model=self._served_another(result),
             seconds=time.monotonic() - self._started,
         )
 
@@ -192,6 +207,7 @@ class AttemptRun:
                 served_model=result.served_model,
             ),
             cancelled=cancelled,
+            scope_lease=self.hold.id,
         )
         try:
             with anyio.move_on_after(SETTLE_BOUND_S):
@@ -255,6 +271,10 @@ async def call_runtime(
         logger.warning("adapter %s returned what is no result: %s", adapter, error)
         reason = "the adapter returned what is no result"
         return DispatchResult(failure=Failure(category="provider", reason=reason))
+    except KeeperError as error:  # also in place of a cancellation, which cannot say what is left
+        left = tuple(str(survivor) for survivor in error.survivors)
+        reason = "its keeper could not prove the end of what it started"
+        return DispatchResult(failure=Failure(category="provider", reason=reason, left=left))
     except TimeoutError:
         reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
         return DispatchResult(failure=Failure(category="timeout", reason=reason))

@@ -110,7 +110,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     native_thread_id: str | None = None
     served_model: str | None = None
-    """The model that answered, where the runtime says so: it may differ from the one asked for."""
+    """The model that answered, where the runtime says so."""
+    other_model: bool = False
+    """It is not the one that was asked for, nor a dated snapshot of it."""
     seconds: float = 0.0
 
 
