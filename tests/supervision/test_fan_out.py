@@ -418,9 +418,9 @@ async def test_what_is_no_result_fails_its_own_child_alone_and_is_never_sent_aga
     scripted.configure(tmp_path, fallback_policy="next_eligible")
 
     async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
-        return result  # type: ignore[no-any-return]
+        return result if request.role == "implementer" else await scripted.answer(request, progress)
 
-    script.acts.append(act)
+    script.acts.extend([act, act])
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
         async with parent.fan_out() as fan:
             fan.start(implement())

@@ -31,6 +31,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The provider is overloaded (503, 529): no quota of ours, a short mark at most."""
     accepted: bool = False
     """The runtime had begun the work (output or tool activity was seen)."""
+    left: tuple[str, ...] = ()
+    """What could not be proven to have ended, by name and pid. While it lives, the scope stays held."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,6 +54,8 @@ class Admit(msgspec.Struct, Message[Admission | Refused], frozen=True, kw_only=T
     """Ask for a ticket of the first candidate that admits; one whose provider was overloaded a moment ago
     comes after the others. Make a new message for each ask.
 
+    ``scope_lease`` is what mutable work holds its scope by: nothing is admitted once that has ended.
+
     ``lease_s`` is how long a probe may take, in seconds: the attempt's timeout, the cancel's grace and the
     bound of its proof. A cancelled ask may have been granted: follow it with :class:`Withdraw`.
     """
@@ -62,6 +64,7 @@ class Admit(msgspec.Struct, Message[Admission | Refused], frozen=True, kw_only=T
     attempt: AttemptStart
     lease_s: float
     cooldown: Cooldown = Cooldown()
+    scope_lease: str | None = None
     id: str = msgspec.field(default_factory=new_attempt_id)
 
 
@@ -80,7 +83,8 @@ class Confirm(msgspec.Struct, Message[None], frozen=True):
 class Settle(msgspec.Struct, Message[bool], frozen=True, kw_only=True):
     """The end of an attempt: its pool's and its row's, in one commit. Only the first one counts.
 
-    ``cancelled`` is the caller's own cancel: nothing is recorded against the pool. Answers whether it is
+    ``cancelled`` is the caller's own cancel: nothing is recorded against the pool. Where the ``scope_lease``
+    has ended before it, the row says ``unknown`` whatever the attempt came to. Answers whether it is
     on the disk; where the store cannot be written now, it is kept and written before anything else.
     """
 
@@ -88,6 +92,7 @@ class Settle(msgspec.Struct, Message[bool], frozen=True, kw_only=True):
     failure: Failure | None = None
     end: AttemptEnd = AttemptEnd()
     cancelled: bool = False
+    scope_lease: str | None = None
 
 
 class Record(msgspec.Struct, Message[None], frozen=True):

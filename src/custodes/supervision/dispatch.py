@@ -29,6 +29,7 @@ from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.health import admit
 from custodes.supervision.job import Job, Services
+from custodes.supervision.leases import Hold, ScopeRefusedError
 from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
 from custodes.supervision.records import AttemptStart
 from custodes.supervision.refusal import capacity_refusal
@@ -46,6 +47,8 @@ def may_try_again(failure: Failure, mutable: bool) -> bool:
     Only what is retryable; and only read-only work, or work that is known to have failed before the
     runtime accepted it. So a timeout never, a server error for read-only work only.
     """
+    if failure.left:  # something of it may still be at work
+        return False
     return failure.retryable and (not mutable or (failure.outcome == "known_failed" and not failure.accepted))
 
 
@@ -74,8 +77,13 @@ class Dispatch:
             return await self._refused(self._refusal("invalid", f"a scope is no path: {wrong}"))
         wait_until = anyio.current_time() + self.job.work.wait
         while True:
-            async with self._turn(scope):
-                end = await self._work_through(wait_until)
+            try:
+                async with self._turn(scope) as hold:
+                    end = await self._work_through(wait_until, hold)
+            except ScopeRefusedError as error:
+                return await self._refused(self._refusal(error.category, str(error)))
+            if hold.lost and self.attempts:
+                return self._fenced_off(hold)
             if isinstance(end, Outcome):
                 return end
             self._emit(ChildWaiting, reason="recovery", seconds=end.seconds)
@@ -110,11 +118,13 @@ class Dispatch:
         return metadata_of(self.job.role, descriptor.provider if descriptor else "", last)
 
     @asynccontextmanager
-    async def _turn(self, scope: Scope) -> AsyncIterator[None]:
+    async def _turn(self, scope: Scope) -> AsyncIterator[Hold]:
         async with AsyncExitStack() as held:
-            if self.services.scopes.would_wait(scope):
-                self._emit(ChildWaiting, reason="scope")
-            await held.enter_async_context(self.services.scopes.hold(scope))
+            hold = await held.enter_async_context(
+                self.services.leases.hold(
+                    self.job.run_id, scope, lambda: self._emit(ChildWaiting, reason="scope")
+                )
+            )
             for slots in (self.job.fan_slots, self.services.slots):
                 if slots is None:
                     continue
@@ -122,14 +132,14 @@ class Dispatch:
                     self._emit(ChildWaiting, reason="slot")
                 await slots.acquire_on_behalf_of(self)
                 held.callback(slots.release_on_behalf_of, self)
-            yield
+            yield hold
 
-    async def _work_through(self, wait_until: float) -> Outcome | _Pause:
+    async def _work_through(self, wait_until: float, hold: Hold) -> Outcome | _Pause:
         """Try the candidates in order until one has done the work, or none may try any more."""
         job, candidates = self.job, self.job.candidates
         covers: str | None = None
         while True:
-            answer = await self._admit(candidates)
+            answer = await self._admit(candidates, hold)
             if isinstance(answer, Refusal):
                 self._emit(AttemptRefused, refusal=answer)
                 pause = answer.retry_after_s
@@ -140,7 +150,13 @@ class Dispatch:
             if covers is None and route != job.candidates[0]:
                 covers = "capacity"
             run = AttemptRun(
-                job, self.services, route, admission, number=len(self.attempts) + 1, covers=covers
+                job,
+                self.services,
+                route,
+                admission,
+                number=len(self.attempts) + 1,
+                covers=covers,
+                hold=hold,
             )
             evidence, failure = await run.perform(self.span, self.attempts)
             if failure is None:
@@ -154,7 +170,7 @@ class Dispatch:
                     return _Pause(LEAST_PAUSE_S)
             return self.outcome(failed_status(failure, job.mutable), failure=failure)
 
-    async def _admit(self, candidates: tuple[Route, ...]) -> tuple[Route, Admission] | Refusal:
+    async def _admit(self, candidates: tuple[Route, ...], hold: Hold) -> tuple[Route, Admission] | Refusal:
         """A ticket for the first candidate that may run now, or why none may."""
         job, services = self.job, self.services
         if (late := job.may_start()) is not None:
@@ -184,6 +200,7 @@ class Dispatch:
                 mutable=job.mutable,
             ),
             cooldown=settings.policy.cooldown,
+            scope_lease=hold.id,
             lease_s=max(route.timeout_s for route in live) + CANCEL_GRACE_S + PROOF_BOUND_S,
         )
         try:
@@ -193,6 +210,11 @@ class Dispatch:
         if isinstance(answer, Refused):
             return capacity_refusal(answer, job.candidates[0], passed_over)
         return live[answer.candidate], answer
+
+    def _fenced_off(self, hold: Hold) -> Outcome:
+        """Somebody else may have written there meanwhile: what it says of its work is not passed on."""
+        failure = Failure(category="provider", reason=hold.lost, accepted=True, left=hold.left)
+        return self.outcome("unknown", failure=failure)
 
     def _refusal(self, category: RefusalCategory, reason: str, passed_over: tuple[str, ...] = ()) -> Refusal:
         return Refusal(

@@ -35,6 +35,7 @@ from custodes.supervision.breaker import Pool, Ticket
 from custodes.supervision.clock import Now
 from custodes.supervision.health_fold import Fold
 from custodes.supervision.health_view import AdapterHealth, HealthView, PoolView, Unavailability, summarize
+from custodes.supervision.lease_table import held_among
 from custodes.supervision.owner_identity import proven_dead, this_process
 from custodes.supervision.pool_table import load_pools, load_unavailable, save_pools, save_unavailable
 
@@ -223,10 +224,13 @@ async def fold_and_commit(
 
 async def _read(connection: Connection, messages: Sequence[Message[Any]], now: Now) -> Fold:
     attempts: set[str] = set()
+    scope_leases: set[str] = set()
     pools: set[str] = set()
     adapters: set[str] = set()
     everything = False
     for message in messages:
+        if isinstance(message, Admit | Settle) and message.scope_lease is not None:
+            scope_leases.add(message.scope_lease)
         match message:
             case Admit():
                 pools.update(candidate.pool for candidate in message.candidates)
@@ -245,6 +249,7 @@ async def _read(connection: Connection, messages: Sequence[Message[Any]], now: N
     marks = (
         await load_unavailable(connection, None if everything else adapters) if everything or adapters else {}
     )
+    held = await held_among(connection, scope_leases) if scope_leases else frozenset()
     leases = [pool.lease for pool in stored.values() if pool.lease is not None]
     return Fold(
         now=now,
@@ -253,6 +258,7 @@ async def _read(connection: Connection, messages: Sequence[Message[Any]], now: N
         unavailable=marks,
         rows=rows,
         dead_leases=frozenset(lease.id for lease in leases if proven_dead(lease.owner)),
+        lost_scopes=frozenset(scope_leases - held),
     )
 
 

@@ -35,6 +35,7 @@ class Fold:
     """What was read, and what becomes of it. ``changed_…`` and ``opened`` are what is to be written.
 
     :param dead_leases: ids of leases whose owner is proven dead.
+    :param lost_scopes: ids of the scope leases that messages name and that are not held any more.
     """
 
     now: Now
@@ -43,6 +44,7 @@ class Fold:
     unavailable: dict[str, Unavailability]
     rows: dict[str, AttemptRow]
     dead_leases: frozenset[str] = frozenset()
+    lost_scopes: frozenset[str] = frozenset()
     changed_pools: dict[str, Pool] = field(default_factory=dict)
     changed_unavailable: dict[str, Unavailability | None] = field(default_factory=dict)
     changed_rows: dict[str, AttemptRow] = field(default_factory=dict)
@@ -62,7 +64,10 @@ class Fold:
             case Confirm():
                 return self._confirm(message.ticket)
             case Settle():
-                self._settle(message.ticket, message.failure, message.end, message.cancelled)
+                end = message.end
+                if message.scope_lease in self.lost_scopes:  # fenced off: whatever it says comes too late
+                    end = msgspec.structs.replace(end, status="unknown")
+                self._settle(message.ticket, message.failure, end, message.cancelled)
                 return True
             case Withdraw():
                 return self._withdraw(message.id)
@@ -76,6 +81,8 @@ class Fold:
                 raise TypeError(f"no message of the health actor: {type(message).__qualname__}")
 
     def _admit(self, ask: Admit) -> Admission | Refused:
+        if ask.scope_lease in self.lost_scopes:
+            return _fenced_off(ask)
         waiting: list[tuple[int, Waiting]] = []
         unavailable: list[tuple[int, Unavailable]] = []
         # An overload mark is no refusal: it only lets the others go first.
@@ -239,6 +246,16 @@ class Fold:
             self.unavailable.pop(adapter, None)
         else:
             self.unavailable[adapter] = mark
+
+
+def _fenced_off(ask: Admit) -> Refused:
+    reason = "its scope was released or taken over by somebody else meanwhile"
+    return Refused(
+        unavailable=tuple(
+            Unavailable(adapter=each.adapter, pool=each.pool, category="unavailable", reason=reason)
+            for each in ask.candidates
+        )
+    )
 
 
 def _waiting(pool: Pool, denied: Denied) -> Waiting:

@@ -23,7 +23,7 @@ from custodes.policy.settings import Settings, SettingsError
 from custodes.policy.trigger import applies
 from custodes.supervision.budget import Exceeded
 from custodes.supervision.events import Event
-from custodes.supervision.scopes import Scopes
+from custodes.supervision.leases import Leases
 from custodes.supervision.work import Outcome, Refusal, Work
 from custodes.telemetry import Tracer
 
@@ -43,7 +43,7 @@ class Services:
     settings: Settings
     registry: Callable[[], Registry]
     health: ActorRef
-    scopes: Scopes
+    leases: Leases
     slots: anyio.CapacityLimiter
     tracer: Tracer
     emit: Emit

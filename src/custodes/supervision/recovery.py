@@ -19,6 +19,8 @@ from custodes.store import Connection, Database
 from custodes.supervision import records
 from custodes.supervision.breaker import Pool, Settled, Ticket, decide
 from custodes.supervision.clock import Now
+from custodes.supervision.lease import ScopeLease, orphaned
+from custodes.supervision.lease_table import delete_leases, load_leases, save_leases
 from custodes.supervision.owner_identity import proven_dead, start_of
 from custodes.supervision.pool_table import load_pools, save_pools
 from custodes.supervision.records import RETENTION_S, AttemptEnd, AttemptRow, closed
@@ -36,6 +38,9 @@ class Survivor(msgspec.Struct, frozen=True):
     started: float
     run_id: str
 
+    def __str__(self) -> str:
+        return f"pid {self.pid}"
+
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
     """A row that was closed. ``ended`` are the processes that were ended for it, ``left`` those that could
@@ -47,8 +52,10 @@ class Recovered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
-    """At start: leave nothing of an owner that is gone; touch nothing of one that lives. Also deletes rows
-    older than retention.
+    """At start, and where work waits for a dead owner's scope: leave nothing of an owner that is gone; touch
+    nothing of one that lives. Also deletes rows older than retention.
+
+    A scope lease ends only with the last process of its run; until then it names what is left.
 
     Safe in several processes at once, and again after a crash half way: processes are ended first, rows
     closed after.
@@ -56,10 +63,12 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
     :raises StoreError: the file cannot be read or written.
     """
     dead = [row for row in await database.read(records.running) if proven_dead(row.owner)]
+    orphans = [lease for lease in await database.read(load_leases) if orphaned(lease)]
     ended: list[Survivor] = []
     left: list[Survivor] = []
-    if dead:
-        ended, left = await anyio.to_thread.run_sync(end_survivors, {row.run_id for row in dead})
+    if dead or orphans:
+        run_ids = {row.run_id for row in dead} | {lease.run_id for lease in orphans}
+        ended, left = await anyio.to_thread.run_sync(end_survivors, run_ids)
     ids = {row.id for row in dead}
 
     async def close(connection: Connection) -> list[AttemptRow]:
@@ -70,6 +79,8 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
         await records.update(connection, gone)
         pools = await load_pools(connection, {row.pool for row in rows if row.pool is not None})
         await save_pools(connection, _freed(pools, rows, now))
+        if orphans:
+            await _end_leases(connection, {lease.id for lease in orphans}, left)
         return gone
 
     return [
@@ -80,6 +91,22 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
         )
         for row in await database.write(close, wait_s=5.0)
     ]
+
+
+async def _end_leases(connection: Connection, orphans: Collection[str], left: Collection[Survivor]) -> None:
+    """End each lease whose run left nothing; a place in the line, which holds nothing, in any case."""
+    kept: list[ScopeLease] = []
+    ended: list[str] = []
+    for lease in await load_leases(connection):
+        if lease.id not in orphans:
+            continue
+        names = tuple(str(each) for each in left if each.run_id == lease.run_id)
+        if lease.held and names:
+            kept.append(msgspec.structs.replace(lease, left=names))
+        else:
+            ended.append(lease.id)
+    await delete_leases(connection, ended)
+    await save_leases(connection, kept)
 
 
 def _freed(pools: dict[str, Pool], rows: Collection[AttemptRow], now: Now) -> list[Pool]:
@@ -124,7 +151,8 @@ def end_survivors(run_ids: Collection[str]) -> tuple[list[Survivor], list[Surviv
             if survivor.pid not in spared:
                 _signal(survivor, number)
         _wait_gone([each for each in again.values() if each.pid not in spared])
-    left = [each for each in found.values() if start_of(each.pid) == each.started]
+    # Looked for once more, for what was forked after the last look: the proof is that none is found.
+    left = [*survivors(run_ids)]
     return [each for each in found.values() if each not in left], left
 
 

@@ -70,4 +70,22 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX attempts_open ON attempts (status) WHERE status = 'running'",
         "CREATE INDEX attempts_by_age ON attempts (ended)",
     ),
+    (
+        """
+        CREATE TABLE scope_leases (
+            id TEXT PRIMARY KEY,
+            run_id TEXT NOT NULL,
+            parent_run TEXT,
+            number INTEGER NOT NULL UNIQUE,
+            held INTEGER NOT NULL,
+            scope TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            since REAL NOT NULL,
+            beat TEXT NOT NULL,
+            "left" TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE TABLE fencing (last INTEGER NOT NULL) STRICT",
+        "INSERT INTO fencing VALUES (0)",
+    ),
 )

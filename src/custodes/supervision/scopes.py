@@ -47,6 +47,13 @@ def _overlap(a: Place, b: Place) -> bool:
     return a.repository == b.repository or a.repository is None or b.repository is None
 
 
+def covers(outer: Scope, inner: Scope) -> bool:
+    """Whether every place of the one lies inside a place of the other."""
+    return all(
+        any(b.parts[: len(a.parts)] == a.parts and _overlap(a, b) for a in outer.places) for b in inner.places
+    )
+
+
 def resolve(project: Path, names: Iterable[str]) -> Scope:
     """The scope that these paths name, relative to the project; the project itself where there are none.
 

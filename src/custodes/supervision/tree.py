@@ -1,7 +1,7 @@
-"""The running tree of one host: root over store, health and the conversations.
+"""The running tree of one host: root over store, health, leases and the conversations.
 
-``rest_for_one``: a crash of the store or of the health actor restarts it and what came after it, from the
-file; no ticket is lost, since tickets are rows.
+``rest_for_one``: a crash of the store, the health or the lease actor restarts it and what came after it,
+from the file; no ticket and no lease is lost, since they are rows.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from custodes.supervision.clock import now
 from custodes.supervision.health import HealthActor
 from custodes.supervision.history import recorded
 from custodes.supervision.job import Emit, Services
+from custodes.supervision.lease_actor import HeartActor, LeaseActor
+from custodes.supervision.leases import Leases
 from custodes.supervision.recovery import close_dead_owners
 from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.scopes import Scopes
 from custodes.telemetry import attach, capture, current_tracer
 
 logger = logging.getLogger("custodes.supervision")
@@ -64,6 +65,8 @@ class Tree:
             (
                 ChildSpec("store", self._new_store, shutdown=10),
                 ChildSpec("health", lambda: HealthActor(self._database, now), shutdown=10),
+                ChildSpec("leases", self._new_leases, shutdown=10),
+                ChildSpec("heart", lambda: HeartActor(lambda: self.root.ref("leases"))),
                 ChildSpec("conversations", Supervisor),
             ),
             strategy="rest_for_one",
@@ -92,7 +95,7 @@ class Tree:
             settings=settings,
             registry=registry,
             health=self.root.ref("health"),
-            scopes=Scopes(),
+            leases=Leases(self.root.ref("leases"), self._database),
             slots=anyio.CapacityLimiter(settings.read().policy.max_parallel),
             tracer=current_tracer(),
             emit=emit,
@@ -120,6 +123,9 @@ class Tree:
     def _new_store(self) -> StoreActor:
         self._store = StoreActor(self._project)
         return self._store
+
+    def _new_leases(self) -> LeaseActor:
+        return LeaseActor(self._database, now, lambda: self.root.ref("heart"))
 
     def _database(self) -> Database:
         assert self._store is not None  # noqa: S101 - the store starts first
