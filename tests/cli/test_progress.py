@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from custodes.adapters.port import Failure, Progress
-from custodes.cli import lines
+from custodes.cli.output import plain
 from custodes.cli.progress import PoolRow, Tree, apply, close
+from custodes.supervision.event_words import sentence
 from custodes.supervision.events import (
     AttemptEnded,
     AttemptProgress,
@@ -71,10 +72,11 @@ def done(run: str = "a") -> ChildEnded:
 def told(*events: Event) -> tuple[Tree, list[str]]:
     tree, said = Tree(), []
     for event in events:
-        before, tree = tree, apply(tree, event)
-        text = lines.line(before, tree, event)
+        tree = apply(tree, event)
+        row = tree.rows.get(event.run_id)
+        text = sentence(row.name, event) if row is not None else None
         if text is not None:
-            said.append(text)
+            said.append(plain(text))
     return tree, said
 
 
@@ -131,7 +133,7 @@ def test_a_wait_for_recovery_says_how_long_and_ends_with_the_attempt() -> None:
     assert (tree.rows["a"].state, tree.rows["a"].until) == ("running", None)
 
 
-def test_a_refusal_shows_every_pool_that_waits_and_is_said_once() -> None:
+def test_a_refusal_shows_every_pool_and_is_said_once_without_its_reason() -> None:
     refusal = Refusal(
         category="capacity",
         reason="all eligible adapters are at capacity",
@@ -151,7 +153,20 @@ def test_a_refusal_shows_every_pool_that_waits_and_is_said_once() -> None:
         "p:x": ("cooling_down", 6),
         "q": ("half_open", 61),
     }
-    assert said.count("step a: refused: all eligible adapters are at capacity") == 1
+    assert said[1:] == ["step a: refused: capacity"]  # the reason is the report's
+
+
+def test_a_refusal_that_is_waited_out_shows_its_pools_while_it_waits() -> None:
+    waiting = (Waiting(pool="p:x", state="cooling_down", recovery_s=4, reason="limit"),)
+    refusal = Refusal(category="capacity", reason="limited", waiting=waiting, retry_after_s=4)
+    tree, said = told(
+        queued(),
+        AttemptRefused(at=10, conversation="c", run_id="a", refusal=refusal),
+        ChildWaiting(at=10, conversation="c", run_id="a", reason="recovery", seconds=4),
+    )
+    assert tree.pools["p:x"] == PoolRow(state="cooling_down", until=14)
+    assert (tree.rows["a"].state, tree.rows["a"].until) == ("waiting", 14)
+    assert said[1:] == ["step a: waits 4 s for the pool to recover"]
 
 
 def test_what_has_not_ended_when_the_conversation_ends_was_cancelled() -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from custodes.cli import lines
 from custodes.cli.output import Format, is_terminal, plain, write
-from custodes.cli.progress import PoolRow, Row, Tree, apply, close
+from custodes.cli.progress import AttemptRow, PoolRow, Row, Tree, apply, close
+from custodes.supervision.event_words import ended, fails, runs, sentence, waits
 from custodes.supervision.events import Event
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class View:
         self._silent = False
 
     def observe(self, event: Event) -> None:
-        before, self.tree = self.tree, apply(self.tree, event)
-        if self._live is None:
-            self._print(lines.line(before, self.tree, event))
+        self.tree = apply(self.tree, event)
+        row = self.tree.rows.get(event.run_id)
+        if self._live is None and row is not None:
+            self._print(sentence(row.name, event))
 
     def close(self) -> None:
         """The conversation is over: whatever had not ended was cancelled."""
@@ -60,7 +61,7 @@ class View:
         if self._live is None:
             for run_id, row in before.rows.items():
                 if row.outcome is None:
-                    self._print(f"{plain(row.name)}: {self.tree.rows[run_id].state}")
+                    self._print(f"{row.name}: {self.tree.rows[run_id].state}")
 
     @contextlib.asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
@@ -105,7 +106,7 @@ class View:
         if self._form == "json" and not is_terminal(self._stream):
             return  # a program reads the document; nobody reads the way there
         try:
-            write(text, self._stream)
+            write(plain(text), self._stream)
         except OSError:
             self._silent = True  # nobody reads any more; the work goes on
 
@@ -133,14 +134,26 @@ def _row(row: Row, now: float) -> Iterator[tuple[str, str]]:
     yield f"{row.role:<16} ", "dim"
     if row.state == "waiting":
         left = max(0.0, row.until - now) if row.until is not None else None
-        yield lines.waiting(row.reason, left), style
+        yield waits(row.reason, left), style
     elif row.state == "running":
         attempt = row.attempts[-1]
         seen = f", {attempt.chars} characters" if attempt.chars else ""
         tool = f", {plain(attempt.tool, 40)}" if attempt.tool else ""
-        yield f"{lines.started(attempt)}{seen}{tool}  {now - row.since:.1f} s", style
+        yield f"{_runs(attempt)}{seen}{tool}  {now - row.since:.1f} s", style
     else:
-        yield plain(lines.ended(row), 100), style
+        yield plain(_ended(row), 100), style
+
+
+def _runs(attempt: AttemptRow) -> str:
+    return plain(runs(attempt.pool, attempt.model, probe=attempt.probe, covers=attempt.fallback_reason))
+
+
+def _ended(row: Row) -> str:
+    """With the reason, which a line leaves to the report."""
+    if row.outcome is None:
+        return row.state
+    wrong = row.outcome.refusal or row.outcome.failure
+    return ended(row.outcome) if wrong is None else f"{ended(row.outcome)}: {wrong.reason}"
 
 
 def _attempts(row: Row) -> Iterator[tuple[str, str]]:
@@ -149,9 +162,9 @@ def _attempts(row: Row) -> Iterator[tuple[str, str]]:
         return
     for attempt in row.attempts:
         if attempt.failure is not None:
-            yield f"{attempt.number}. {lines.failed(row, attempt.number)}", "red"
+            yield f"{attempt.number}. {plain(fails(attempt.pool, attempt.failure))}", "red"
         elif attempt.seconds is not None:
-            yield f"{attempt.number}. {lines.started(attempt)}  {attempt.seconds:.1f} s", "green"
+            yield f"{attempt.number}. {_runs(attempt)}  {attempt.seconds:.1f} s", "green"
 
 
 def _pool(pool: PoolRow, now: float) -> str:

@@ -21,12 +21,12 @@ import msgspec
 from custodes.adapters.registry import Registry
 from custodes.mcp import calls
 from custodes.mcp.arguments import ArgumentsError, read
-from custodes.mcp.progress import sentence
 from custodes.policy.catalog import Catalog
 from custodes.policy.overview import overview_of
 from custodes.policy.role_info import role_info
 from custodes.policy.trigger import complexity_of
 from custodes.supervision.conversation import Conversation
+from custodes.supervision.event_words import sentence
 from custodes.supervision.events import ChildEnded, ChildQueued, Event
 from custodes.supervision.health_file import clear_in_file
 from custodes.supervision.health_report import health_report
