@@ -6,12 +6,15 @@ A listener reads the program's lines while they come; what they mean is each ada
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from custodes.adapters import failures
+from custodes.adapters.foreign import count as count
+from custodes.adapters.foreign import decode as decode
+from custodes.adapters.foreign import mapping as mapping
+from custodes.adapters.foreign import text as text
 from custodes.adapters.port import DispatchRequest, Failure, Progress, ProgressSink, Usage
 from custodes.adapters.process import (
     ArgumentsTooLong,
@@ -21,6 +24,7 @@ from custodes.adapters.process import (
     WorkingFolderError,
     run_program,
 )
+from custodes.adapters.waits import now as now
 
 MAX_ANSWER = 1 << 20
 """Characters of one answer. Evidence is a slice of what was found, not a log of how."""
@@ -91,33 +95,6 @@ def not_forwarded(value: str) -> str:
     if not value or value.startswith("-") or any(ord(char) < 32 for char in value):
         return f"{value!r} is no id"
     return ""
-
-
-def now() -> datetime:
-    """The wall clock, aware, in this machine's zone: what a program's clock times without a zone are in."""
-    return datetime.now().astimezone()
-
-
-def decode(line: bytes | str) -> Any:
-    """JSON from outside, or None where it is none (also for nesting without end)."""
-    try:
-        return msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """A value as a mapping; an empty one where it is something else."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def count(value: object) -> int | None:
-    """A token count: a whole number, never negative, never a boolean."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def added(first: Usage | None, second: Usage) -> Usage:

@@ -53,6 +53,11 @@ _BODY_MILLISECONDS = {"retry_after_ms", "retryafterms", "retry_delay_ms", "retry
 _BODY_MOMENTS = {"resets_at", "resetsat", "reset_at", "resetat", "reset_time", "quotaresettimestamp"}
 
 
+def now() -> datetime:
+    """The wall clock, aware, in this machine's zone: what a program's clock times without a zone are in."""
+    return datetime.now().astimezone()
+
+
 def whole(seconds: float) -> int | None:
     """Rounded up to whole seconds, if it is a wait at all."""
     if not math.isfinite(seconds) or not 0 < seconds <= LONGEST:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.claude.arguments import arguments, environment
 from custodes.adapters.claude.stream import Stream, Trouble
 from custodes.adapters.descriptor import Descriptor
@@ -21,7 +21,7 @@ _TOO_OLD = re.compile(r"unknown (?:option|argument|command)", re.IGNORECASE)
 class ClaudeRuntime:
     """``clock`` gives an aware now: stated moments are turned into seconds by it."""
 
-    def __init__(self, descriptor: Descriptor, clock: Callable[[], datetime] = native.now) -> None:
+    def __init__(self, descriptor: Descriptor, clock: Callable[[], datetime] = waits.now) -> None:
         self._descriptor = descriptor
         self._clock = clock
 
@@ -48,7 +48,7 @@ class ClaudeRuntime:
             failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         result = stream.result if failure is None else None
         return DispatchResult(
-            text=native.text(result.get("result")).strip() if result else "",
+            text=foreign.text(result.get("result")).strip() if result else "",
             structured=result.get("structured_output") if result and request.schema is not None else None,
             failure=failure,
             usage=stream.usage,
@@ -78,7 +78,7 @@ def verdict(
     text, structured = stream.result.get("result"), stream.result.get("structured_output")
     if stream.result.get("subtype") != "success" or not (text or structured is not None):
         return failures.failure("other", who, detail="ended well but gave no answer")
-    if len(native.text(text)) > native.MAX_ANSWER:
+    if len(foreign.text(text)) > native.MAX_ANSWER:
         return failures.failure("other", who, detail="its answer is longer than the bound")
     return None
 

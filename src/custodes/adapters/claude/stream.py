@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from custodes.adapters import native
+from custodes.adapters import foreign, native
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
 _ANSWER_TOOL = "StructuredOutput"
@@ -72,15 +72,15 @@ class Stream:
         if not line.startswith(b"{"):
             self._logged(line)
             return False
-        event = native.mapping(native.decode(line))
-        self.session = native.text(event.get("session_id")) or self.session
+        event = foreign.mapping(foreign.decode(line))
+        self.session = foreign.text(event.get("session_id")) or self.session
         match event.get("type"):
             case "system":
                 return self._system(event)
             case "assistant":
                 self._assistant(event)
             case "rate_limit_event":
-                info = native.mapping(event.get("rate_limit_info"))
+                info = foreign.mapping(event.get("rate_limit_info"))
                 if info.get("status") == "rejected":
                     self.resets_at = info.get("resetsAt") or self.resets_at
             case "result":
@@ -101,7 +101,7 @@ class Stream:
         return Trouble(
             status=status if isinstance(status, int) else None,
             codes=tuple(code for code in codes if isinstance(code, str)),
-            message=native.text(result.get("result"))[:8_000],
+            message=foreign.text(result.get("result"))[:8_000],
         )
 
     def _logged(self, line: bytes) -> None:
@@ -113,8 +113,8 @@ class Stream:
     def _system(self, event: Mapping[str, Any]) -> bool:
         if event.get("subtype") != "api_retry":
             return False
-        status, attempt = event.get("error_status"), native.count(event.get("attempt")) or 1
-        word = _code(native.text(event.get("error")))
+        status, attempt = event.get("error_status"), foreign.count(event.get("attempt")) or 1
+        word = _code(foreign.text(event.get("error")))
         self.retrying = Trouble(status=status if isinstance(status, int) else None, codes=(word,))
         delay = event.get("retry_delay_ms")
         own = _NOT_STATED_MS * 2 ** min(attempt - 1, 10)
@@ -124,26 +124,26 @@ class Stream:
         return status == 429 and not self.tools
 
     def _assistant(self, event: Mapping[str, Any]) -> None:
-        message = native.mapping(event.get("message"))
-        word = native.text(event.get("error"))
+        message = foreign.mapping(event.get("message"))
+        word = foreign.text(event.get("error"))
         if word or message.get("model") == "<synthetic>":
             self.error_word = word or self.error_word  # the runtime's own words, not the model's
             return
         self.retrying = self.delay_ms = None
-        self.model = native.text(message.get("model")) or self.model
+        self.model = foreign.text(message.get("model")) or self.model
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
-            self._block(native.mapping(block))
+            self._block(foreign.mapping(block))
         if (usage := _usage(message.get("usage"))) is not None:
-            self._account(native.text(message.get("id")), usage)
+            self._account(foreign.text(message.get("id")), usage)
 
     def _block(self, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
         if kind in ("text", "thinking"):
-            chars = len(native.text(block.get("text") or block.get("thinking")))
+            chars = len(foreign.text(block.get("text") or block.get("thinking")))
             self._speaks(chars)
         elif kind == "tool_use":
-            name = native.text(block.get("name"))
+            name = foreign.text(block.get("name"))
             self._speaks(0)
             if name != _ANSWER_TOOL:
                 self.tools = True
@@ -170,11 +170,11 @@ def _code(word: str) -> str:
 
 def _usage(said: object) -> Usage | None:
     """Input tokens as one number, read from the cache or not; of these the cached ones apart."""
-    account = native.mapping(said)
-    plain, output = native.count(account.get("input_tokens")), native.count(account.get("output_tokens"))
+    account = foreign.mapping(said)
+    plain, output = foreign.count(account.get("input_tokens")), foreign.count(account.get("output_tokens"))
     if plain is None and output is None:
         return None
-    written = native.count(account.get("cache_creation_input_tokens")) or 0
-    read = native.count(account.get("cache_read_input_tokens"))
+    written = foreign.count(account.get("cache_creation_input_tokens")) or 0
+    read = foreign.count(account.get("cache_read_input_tokens"))
     total = None if plain is None else plain + written + (read or 0)
     return Usage(input_tokens=total, output_tokens=output, cached_input_tokens=read)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from custodes.adapters.native import mapping
+from custodes.adapters.foreign import mapping
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
 from custodes.adapters.traces import Exporter, exporter

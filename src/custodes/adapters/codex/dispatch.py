@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.codex.arguments import arguments, environment
 from custodes.adapters.codex.stream import Stream
 from custodes.adapters.descriptor import Descriptor
@@ -28,7 +28,7 @@ _TOO_OLD = re.compile(r"unexpected argument|unrecognized subcommand|unknown feat
 class CodexRuntime:
     """``clock`` gives an aware now, in the zone that clock times without one are read in."""
 
-    def __init__(self, descriptor: Descriptor, clock: Callable[[], datetime] = native.now) -> None:
+    def __init__(self, descriptor: Descriptor, clock: Callable[[], datetime] = waits.now) -> None:
         self._descriptor = descriptor
         self._clock = clock
 
@@ -58,7 +58,7 @@ class CodexRuntime:
         text = "" if failure else stream.text.strip()
         return DispatchResult(
             text=text,
-            structured=native.decode(text) if text and request.schema is not None else None,
+            structured=foreign.decode(text) if text and request.schema is not None else None,
             failure=failure,
             usage=stream.usage,
             native_thread_id=stream.thread or None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign
 
 _URL = re.compile(r",? url: \S+")
 _CUT = re.compile(r"stream disconnected before completion|stream closed before|error decoding response body")
@@ -41,7 +41,9 @@ def _document(text: str) -> failures.Said | None:
     """A message that is the provider's own error document, as of a rejected request."""
     if not text.startswith("{"):
         return None
-    body = native.mapping(native.decode(text))
-    error = native.mapping(body.get("error"))
-    codes = tuple(word for name in ("code", "type") if (word := native.text(error.get(name))))
-    return failures.Said(codes=codes, message=native.text(error.get("message")), body=body) if error else None
+    body = foreign.mapping(foreign.decode(text))
+    error = foreign.mapping(body.get("error"))
+    codes = tuple(word for name in ("code", "type") if (word := foreign.text(error.get(name))))
+    return (
+        failures.Said(codes=codes, message=foreign.text(error.get("message")), body=body) if error else None
+    )

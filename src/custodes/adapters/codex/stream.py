@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from custodes.adapters import failures, native, waits
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.codex.reading import read
 from custodes.adapters.port import Failure, Progress, ProgressSink, Usage
 
@@ -61,20 +61,20 @@ class Stream:
         """It is to be ended as soon as its log says how long it means to wait."""
 
     def output_line(self, line: bytes) -> bool:
-        event = native.mapping(native.decode(line))
+        event = foreign.mapping(foreign.decode(line))
         match event.get("type"):
             case "thread.started":
-                self.thread = native.text(event.get("thread_id"))
+                self.thread = foreign.text(event.get("thread_id"))
             case "item.started" | "item.updated" | "item.completed" as kind:
-                self._item(kind, native.mapping(event.get("item")))
+                self._item(kind, foreign.mapping(event.get("item")))
             case "turn.completed":
                 self.completed = True
-                self._account(native.mapping(event.get("usage")))
+                self._account(foreign.mapping(event.get("usage")))
             case "turn.failed":
                 self.completed = False
-                self.error = native.text(native.mapping(event.get("error")).get("message")) or self.error
+                self.error = foreign.text(foreign.mapping(event.get("error")).get("message")) or self.error
             case "error":
-                return self._failed(native.text(event.get("message")))
+                return self._failed(foreign.text(event.get("message")))
         return False
 
     def error_line(self, line: bytes) -> bool:
@@ -107,16 +107,16 @@ class Stream:
         return not self._ending
 
     def _item(self, event: str, item: Mapping[str, Any]) -> None:
-        kind = native.text(item.get("type"))
+        kind = foreign.text(item.get("type"))
         if not kind or kind == "error":
             return
         self._unreached, self._logged, self.wait_s = 0, False, None
-        text = native.text(item.get("text"))
+        text = foreign.text(item.get("text"))
         if event == "item.completed" and kind == "agent_message":
             self.text = text
         if kind not in _NO_ACTIVITY:
             self.tools = True
-            self._tool(event, native.text(item.get("id")), kind)
+            self._tool(event, foreign.text(item.get("id")), kind)
         if not self.output_seen or text:
             self.output_seen = True
             self._progress(Progress(kind="output", chars=len(text)))
@@ -133,9 +133,9 @@ class Stream:
 
     def _account(self, said: Mapping[str, Any]) -> None:
         report = Usage(
-            input_tokens=native.count(said.get("input_tokens")),
-            output_tokens=native.count(said.get("output_tokens")),
-            cached_input_tokens=native.count(said.get("cached_input_tokens")),
+            input_tokens=foreign.count(said.get("input_tokens")),
+            output_tokens=foreign.count(said.get("output_tokens")),
+            cached_input_tokens=foreign.count(said.get("cached_input_tokens")),
         )
         self.usage = native.added(self.usage, report)
         self._progress(Progress(kind="usage", usage=self.usage))

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.command.statement import Statement, read_statement
 from custodes.adapters.descriptor import Descriptor, Model
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
@@ -90,7 +90,7 @@ class CommandRuntime:
             return DispatchResult(failure=failure)
         # Whether a line is a banner or an answer only its author knows, so output is told at the end.
         progress(Progress(kind="output", chars=len(text)))
-        return DispatchResult(text=text, structured=native.decode(text), served_model=program.id)
+        return DispatchResult(text=text, structured=foreign.decode(text), served_model=program.id)
 
 
 class _Listener:
@@ -117,7 +117,7 @@ class _Listener:
         if len(line) > 2_000 or not _WORTH_READING.search(line):
             return
         text = line.decode("utf-8", "replace")
-        kind = failures.kind_of_text(text, native.now())
+        kind = failures.kind_of_text(text, waits.now())
         if kind in _BY_WORDING and (
             self.kind is None or _BY_WORDING.index(kind) < _BY_WORDING.index(self.kind)
         ):
@@ -140,7 +140,7 @@ def _failure(
         if listener.kind is None:
             return _ran(failures.failure("other", who, detail=detail), request)
         said = failures.Said(message=listener.worded)
-        wait = failures.stated_wait(said, native.now())
+        wait = failures.stated_wait(said, waits.now())
         return _ran(failures.failure(listener.kind, who, detail=detail, retry_after_s=wait), request)
     if listener.size > MAX_OUTPUT or len(ended.stdout) > MAX_OUTPUT:
         return _ran(failures.failure("other", who, detail=f"printed more than {MAX_OUTPUT} bytes"), request)

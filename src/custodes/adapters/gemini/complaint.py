@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from custodes.adapters.native import decode, mapping, text
+from custodes.adapters.foreign import decode, mapping, text
 
 _DUMP = re.compile(r"^Error when talking to Gemini API.*?\.json (?:_?(?P<name>\w+): )?(?P<message>.*)$")
 _RETRIED = re.compile(r"^Attempt [0-9]+ failed(?: with status (?P<status>[0-9]{3}))?[.:]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import datetime
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, native, waits
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.gemini.arguments import arguments, environment
 from custodes.adapters.gemini.stream import Stream
@@ -80,7 +80,7 @@ class GeminiRuntime:
     def _told(self, ended: ProcessResult, stream: Stream) -> Failure:
         """The status it printed, else its exit code's, else its words."""
         who, complaint, code = self._descriptor.id, stream.complaint, ended.exit_code
-        now = datetime.now().astimezone()
+        now = waits.now()
         if complaint.status is None and code in _EXITS and not stream.ended:
             kind, detail = _EXITS[code]
             return failures.failure(kind, who, detail=detail)

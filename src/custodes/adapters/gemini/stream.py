@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from custodes.adapters import native
+from custodes.adapters import foreign, native
 from custodes.adapters.gemini.complaint import Complaint
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
@@ -46,20 +46,20 @@ class Stream:
         return stop
 
     def output_line(self, line: bytes) -> bool:
-        event = native.mapping(native.decode(line))
+        event = foreign.mapping(foreign.decode(line))
         match event.get("type"):
             case "init":
-                self.session = native.text(event.get("session_id")) or None
-                self.model = native.text(event.get("model")) or None
+                self.session = foreign.text(event.get("session_id")) or None
+                self.model = foreign.text(event.get("model")) or None
             case "message" if event.get("role") == "assistant":
-                self._said(native.text(event.get("content")))
+                self._said(foreign.text(event.get("content")))
             case "tool_use":
-                self._tool(native.text(event.get("tool_name")))
+                self._tool(foreign.text(event.get("tool_name")))
             case "tool_result":
                 # What follows a tool is the answer; what came before it was said on the way.
                 self._parts.clear()
             case "error" if event.get("severity") == "error":
-                self.error = native.text(event.get("message"))[:8_000]
+                self.error = foreign.text(event.get("message"))[:8_000]
             case "result":
                 self._result(event)
         return self.too_long
@@ -79,23 +79,25 @@ class Stream:
         self._progress(Progress(kind="tool", tool=name[:100] or None))
 
     def _result(self, event: Mapping[str, Any]) -> None:
-        self.ended = native.text(event.get("status"))
-        error = native.mapping(event.get("error"))
-        self.error = native.text(error.get("message"))[:8_000] or self.error
-        stats = native.mapping(event.get("stats"))
-        self.served = native.mapping(stats.get("models"))
+        self.ended = foreign.text(event.get("status"))
+        error = foreign.mapping(event.get("error"))
+        self.error = foreign.text(error.get("message"))[:8_000] or self.error
+        stats = foreign.mapping(event.get("stats"))
+        self.served = foreign.mapping(stats.get("models"))
         self._used(stats.get("input_tokens"), stats.get("output_tokens"), stats.get("cached"))
 
     def document(self, printed: bytes) -> None:
         """The one JSON object of ``--output-format json``, where it printed that and no event."""
-        said = native.mapping(native.decode(printed))
+        said = foreign.mapping(foreign.decode(printed))
         if self.ended is not None or not isinstance(said.get("response"), str):
             return
         self.ended = "success"
-        self.session = native.text(said.get("session_id")) or None
+        self.session = foreign.text(said.get("session_id")) or None
         self._said(said["response"])
-        models = native.mapping(native.mapping(said.get("stats")).get("models"))
-        tokens = {name: native.mapping(native.mapping(model).get("tokens")) for name, model in models.items()}
+        models = foreign.mapping(foreign.mapping(said.get("stats")).get("models"))
+        tokens = {
+            name: foreign.mapping(foreign.mapping(model).get("tokens")) for name, model in models.items()
+        }
         self.served = {name: {"output_tokens": each.get("candidates")} for name, each in tokens.items()}
         for each in tokens.values():
             self._used(each.get("prompt"), each.get("candidates"), each.get("cached"))
@@ -103,9 +105,9 @@ class Stream:
     def _used(self, prompt: object, answer: object, cached: object) -> None:
         """A report of tokens; one of none at all is what it prints where nothing came back."""
         used = Usage(
-            input_tokens=native.count(prompt),
-            output_tokens=native.count(answer),
-            cached_input_tokens=native.count(cached),
+            input_tokens=foreign.count(prompt),
+            output_tokens=foreign.count(answer),
+            cached_input_tokens=foreign.count(cached),
         )
         if used.input_tokens or used.output_tokens:
             self.usage = native.added(self.usage, used)
@@ -115,7 +117,7 @@ class Stream:
         """The model that answered: the one asked for if it did, else the one that wrote most. It may call a
         small one beside it, and falls back to another by itself where it may."""
         wrote = {
-            name: native.count(native.mapping(stats).get("output_tokens")) or 0
+            name: foreign.count(foreign.mapping(stats).get("output_tokens")) or 0
             for name, stats in self.served.items()
         }
         if not wrote or wrote.get(asked):

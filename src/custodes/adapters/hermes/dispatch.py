@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from datetime import datetime
 from pathlib import Path
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, native, waits
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.hermes.arguments import arguments, environment
 from custodes.adapters.hermes.report import Report, read_report
@@ -91,7 +90,7 @@ class HermesRuntime:
 
     def _told(self, ended: ProcessResult, report: Report, answer: _Answer) -> Failure:
         """The error is its answer, or in its report, or on standard error: always words."""
-        who, now = self._descriptor.id, datetime.now().astimezone()
+        who, now = self._descriptor.id, waits.now()
         stderr = ended.stderr.decode("utf-8", "replace").strip()
         words = (answer.text if report.failed else "") or report.failure or stderr[-2_000:]
         if not words:

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from custodes.adapters import foreign
 from custodes.adapters.port import Usage
 
 MAX_CHARS = 4_000_000
 """Of one answer."""
 DONE_REASONS = frozenset({"stop", "eos", "eos_token", "end_turn", "stop_sequence"})
-
-
-def decode(data: str | bytes) -> Any:
-    """JSON from outside. :raises msgspec.DecodeError: also for nesting without end."""
-    try:
-        return msgspec.json.decode(data)
-    except (RecursionError, UnicodeDecodeError) as error:
-        raise msgspec.DecodeError(str(error)) from error
 
 
 class TooLongError(Exception):
@@ -88,13 +79,9 @@ def _text(content: object) -> str:
 
 
 def _usage(said: Mapping[str, Any]) -> Usage:
-    details = said.get("prompt_tokens_details")
+    details = foreign.mapping(said.get("prompt_tokens_details"))
     return Usage(
-        input_tokens=_count(said.get("prompt_tokens")),
-        output_tokens=_count(said.get("completion_tokens")),
-        cached_input_tokens=_count(details.get("cached_tokens")) if isinstance(details, Mapping) else None,
+        input_tokens=foreign.count(said.get("prompt_tokens")),
+        output_tokens=foreign.count(said.get("completion_tokens")),
+        cached_input_tokens=foreign.count(details.get("cached_tokens")),
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -8,15 +8,15 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
 
-from custodes.adapters import failures
+from custodes.adapters import failures, waits
 from custodes.adapters.descriptor import Descriptor, is_loopback, url_problem
-from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError, decode
+from custodes.adapters.foreign import decode
+from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError
 from custodes.adapters.openai.events import Events
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
 
@@ -28,6 +28,9 @@ MAX_PLAIN_BYTES = 20 << 20
 CONNECT_S = 15.0
 """Seconds to connect. Beyond it nothing was sent, which is a better thing to know than "timeout"."""
 SECOND_TRIES = 2
+
+_TORN = object()
+"""What stands for JSON that is none: null is a value."""
 
 _NAMES_STREAM = re.compile(r"stream_options|include_usage", re.IGNORECASE)
 _NAMES_FORMAT = re.compile(r"response_format|json_schema|schema|structured|grammar", re.IGNORECASE)
@@ -128,9 +131,7 @@ class _Call:
                 said = await _said(response)
             if not self._drop(said):
                 break
-        return failures.classify(
-            said, who=self.descriptor.id, now=datetime.now().astimezone(), accepted=self.accepted
-        )
+        return failures.classify(said, who=self.descriptor.id, now=waits.now(), accepted=self.accepted)
 
     def payload(self) -> dict[str, Any]:
         request = self.request
@@ -163,7 +164,7 @@ class _Call:
             options["response_format"] = _NAMES_FORMAT
         left = {name: pattern for name, pattern in options.items() if name not in self.dropped}
         named = {name for name, pattern in left.items() if pattern.search(words)}
-        kind = failures.kind_of_text(said.message, datetime.now().astimezone())
+        kind = failures.kind_of_text(said.message, waits.now())
         if not named and (kind is not None or re.search(r"context_length|model", words, re.IGNORECASE)):
             return False  # it says what is wrong, and it is not an option
         self.dropped |= named or set(left)
@@ -178,9 +179,7 @@ class _Call:
             raw = await _body(response, MAX_PLAIN_BYTES)
             if len(raw) > MAX_PLAIN_BYTES:
                 raise TooLongError
-            try:
-                plain = decode(raw)
-            except msgspec.DecodeError:
+            if (plain := decode(raw, _TORN)) is _TORN:
                 return self.failed("other", "what it answered is no chat completion")
             self._take(plain)
         return self._verdict(response)
@@ -194,9 +193,7 @@ class _Call:
             for name, data in events.feed(piece):
                 if data.strip() == "[DONE]":
                     return True
-                try:
-                    chunk = decode(data)
-                except msgspec.DecodeError:
+                if (chunk := decode(data, _TORN)) is _TORN:
                     torn = True
                     return True
                 stated = isinstance(chunk, dict) and "error" in chunk
@@ -222,9 +219,7 @@ class _Call:
         answer = self.answer
         if answer.error:
             said = _said_by(answer.error, response.headers)
-            return failures.classify(
-                said, who=self.descriptor.id, now=datetime.now().astimezone(), accepted=self.accepted
-            )
+            return failures.classify(said, who=self.descriptor.id, now=waits.now(), accepted=self.accepted)
         if answer.finish is None:
             return self.failed("cut")
         if answer.finish == "length":
@@ -303,11 +298,7 @@ async def _said(response: httpx2.Response) -> failures.Said:
     with contextlib.suppress(httpx2.HTTPError):
         raw = await _body(response, MAX_ERROR_BYTES)
     text = raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")
-    try:
-        body = decode(text)
-    except msgspec.DecodeError:
-        body = text
-    return _said_by(body, response.headers, status=response.status_code)
+    return _said_by(decode(text, text), response.headers, status=response.status_code)
 
 
 def _said_by(body: object, headers: Mapping[str, str], *, status: int | None = None) -> failures.Said:
@@ -334,10 +325,7 @@ def _said_by(body: object, headers: Mapping[str, str], *, status: int | None = N
 def _structured(text: str) -> Any:
     """The answer as JSON, also where the model put it into a fence; None where it is none."""
     fenced = re.fullmatch(r"```(?:json)?\s*\n(.*)\n```", text, re.DOTALL)
-    try:
-        return decode(fenced[1] if fenced else text)
-    except msgspec.DecodeError:
-        return None
+    return decode(fenced[1] if fenced else text)
 
 
 def runtime(descriptor: Descriptor) -> OpenAIRuntime:

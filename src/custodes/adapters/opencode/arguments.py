@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from custodes.adapters import native
+from custodes.adapters import foreign
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
 
@@ -62,6 +62,6 @@ def environment(request: DispatchRequest, inherited: Mapping[str, str]) -> dict[
 
 def _configuration(theirs: str) -> str:
     """Ours over what the variable held already."""
-    given = native.mapping(native.decode(theirs))
-    agents = {**native.mapping(given.get("agent")), READER: {"mode": "primary", "permission": _RULES}}
+    given = foreign.mapping(foreign.decode(theirs))
+    agents = {**foreign.mapping(given.get("agent")), READER: {"mode": "primary", "permission": _RULES}}
     return msgspec.json.encode({**given, "autoupdate": False, "share": "disabled", "agent": agents}).decode()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.errors import near_miss
 from custodes.adapters.opencode.arguments import arguments, environment
@@ -76,7 +76,7 @@ class OpenCodeRuntime:
 
     def _failure(self, ended: ProcessResult, stream: Stream, timeout_s: float) -> Failure | None:
         """None where its last step finished by itself with an answer, it told no error, and it ended well."""
-        who, now = self._descriptor.id, datetime.now().astimezone()
+        who, now = self._descriptor.id, waits.now()
         if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
             return unfinished
         if stream.too_long:
@@ -96,12 +96,12 @@ class OpenCodeRuntime:
 
 def told(error: Mapping[str, Any], who: str, now: datetime) -> Failure:
     """Its error event: the provider's status, headers and body before its own name, and that before words."""
-    name, data = native.text(error.get("name")), native.mapping(error.get("data"))
-    message = native.text(data.get("message"))
-    body = native.decode(native.text(data.get("responseBody")))
-    inner = native.mapping(native.mapping(body).get("error"))
-    status = native.count(data.get("statusCode"))
-    headers = {str(key): str(value) for key, value in native.mapping(data.get("responseHeaders")).items()}
+    name, data = foreign.text(error.get("name")), foreign.mapping(error.get("data"))
+    message = foreign.text(data.get("message"))
+    body = foreign.decode(foreign.text(data.get("responseBody")))
+    inner = foreign.mapping(foreign.mapping(body).get("error"))
+    status = foreign.count(data.get("statusCode"))
+    headers = {str(key): str(value) for key, value in foreign.mapping(data.get("responseHeaders")).items()}
     codes = tuple(
         code for code in (inner.get("code"), inner.get("type"), inner.get("status")) if isinstance(code, str)
     )

@@ -11,9 +11,8 @@ names a limit ends the program at once, any other when it was tried again: it on
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, waits
 
 _FAILED = re.compile(r'\slevel=ERROR\s.*\smessage="stream error"\s.*?\serror\.error=(?P<said>".*")\s*$')
 _TOOL = re.compile(
@@ -51,9 +50,9 @@ class Log:
             self.tool = match["tool"]
         elif (match := _FAILED.search(line)) and " small=true " not in line:
             self.failed += 1
-            said = native.text(native.decode(match["said"])) or match["said"].strip('"')
+            said = foreign.text(foreign.decode(match["said"])) or match["said"].strip('"')
             self.message = said.partition(": ")[2][:8_000] or said[:8_000]
-            self.kind = failures.kind_of_text(self.message, datetime.now().astimezone())
+            self.kind = failures.kind_of_text(self.message, waits.now())
             if "unable to connect" in self.message.lower():
                 self.kind = "refused"
             elif self.message.startswith("Cannot connect to API"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from custodes.adapters import native
+from custodes.adapters import foreign, native
 from custodes.adapters.opencode.log import Log
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
@@ -43,24 +43,24 @@ class Stream:
         return stop
 
     def output_line(self, line: bytes) -> bool:
-        event = native.mapping(native.decode(line))
-        self.session = native.text(event.get("sessionID")) or self.session
-        part = native.mapping(event.get("part"))
+        event = foreign.mapping(foreign.decode(line))
+        self.session = foreign.text(event.get("sessionID")) or self.session
+        part = foreign.mapping(event.get("part"))
         match event.get("type"):
             case "step_start":
                 # What follows a tool, or a cut stream that is tried again, is the answer.
                 self._parts.clear()
                 self.reason = None
             case "text":
-                self._said(native.text(part.get("text")))
+                self._said(foreign.text(part.get("text")))
             case "reasoning":
-                self._progress(Progress(kind="output", chars=len(native.text(part.get("text")))))
+                self._progress(Progress(kind="output", chars=len(foreign.text(part.get("text")))))
             case "tool_use":
-                self._tool(native.text(part.get("tool")))
+                self._tool(foreign.text(part.get("tool")))
             case "step_finish":
                 self._finished(part)
             case "error" if self.error is None:
-                self.error = native.mapping(event.get("error"))
+                self.error = foreign.mapping(event.get("error"))
         return self.too_long
 
     def _said(self, said: str) -> None:
@@ -77,10 +77,10 @@ class Stream:
         self._progress(Progress(kind="tool", tool=name[:100] or None))
 
     def _finished(self, part: Mapping[str, Any]) -> None:
-        self.reason = native.text(part.get("reason"))
+        self.reason = foreign.text(part.get("reason"))
         cost = part.get("cost")
         used = Usage(
-            **_tokens(native.mapping(part.get("tokens"))),
+            **_tokens(foreign.mapping(part.get("tokens"))),
             # It says 0 where it knows no price.
             cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
         )
@@ -90,13 +90,13 @@ class Stream:
 
 def _tokens(said: Mapping[str, Any]) -> dict[str, int | None]:
     """It counts what it read from the cache, and what it thought, apart; here each belongs to its side."""
-    plain, output = native.count(said.get("input")), native.count(said.get("output"))
-    cache = native.mapping(said.get("cache"))
-    read = native.count(cache.get("read"))
+    plain, output = foreign.count(said.get("input")), foreign.count(said.get("output"))
+    cache = foreign.mapping(said.get("cache"))
+    read = foreign.count(cache.get("read"))
     return {
         "input_tokens": None
         if plain is None
-        else plain + (read or 0) + (native.count(cache.get("write")) or 0),
-        "output_tokens": None if output is None else output + (native.count(said.get("reasoning")) or 0),
+        else plain + (read or 0) + (foreign.count(cache.get("write")) or 0),
+        "output_tokens": None if output is None else output + (foreign.count(said.get("reasoning")) or 0),
         "cached_input_tokens": read,
     }

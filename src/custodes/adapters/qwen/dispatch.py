@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from datetime import datetime
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.adapters.process import ProcessResult
@@ -59,7 +58,7 @@ class QwenRuntime:
             failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         done = stream.ended if stream.ended is not None and failure is None else {}
         return DispatchResult(
-            text=native.text(done.get("result")).strip(),
+            text=foreign.text(done.get("result")).strip(),
             structured=done.get("structured_result"),
             failure=failure,
             usage=stream.usage,
@@ -86,12 +85,12 @@ class QwenRuntime:
             if request.schema is not None and done.get("structured_result") is None:
                 return failures.failure("other", who, detail="did not answer in the wanted form")
             empty = failures.failure("other", who, detail="ended well but said nothing")
-            return None if native.text(done.get("result")).strip() else empty
+            return None if foreign.text(done.get("result")).strip() else empty
         return self._told(stream)
 
     def _told(self, stream: Stream) -> Failure:
         """What its result says: a provider's status before the message, else words."""
-        who, now, message = self._descriptor.id, datetime.now().astimezone(), stream.error
+        who, now, message = self._descriptor.id, waits.now(), stream.error
         if match := _STATUS.match(message):
             attempt = stream.attempts.said()
             same = attempt.status == int(match[1])
@@ -110,7 +109,7 @@ class QwenRuntime:
 
     def _silent(self, ended: ProcessResult, stream: Stream) -> Failure:
         """It printed no result: ended by us at a retry, or for a reason of its own."""
-        who, now, attempt = self._descriptor.id, datetime.now().astimezone(), stream.attempts
+        who, now, attempt = self._descriptor.id, waits.now(), stream.attempts
         if attempt.status is not None:
             return failures.classify(attempt.said(), who=who, now=now)
         if attempt.transport == "ECONNREFUSED":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from custodes.adapters import native
+from custodes.adapters import foreign, native
 from custodes.adapters.port import Progress, ProgressSink, Usage
 from custodes.adapters.qwen.attempts import Attempts
 
@@ -40,44 +40,44 @@ class Stream:
         return stop
 
     def output_line(self, line: bytes) -> bool:
-        said = native.decode(line)
+        said = foreign.decode(line)
         for event in said if isinstance(said, list) else (said,):  # with `--output-format json`, all in one
-            self._event(native.mapping(event))
+            self._event(foreign.mapping(event))
         return self.too_long
 
     def _event(self, event: Mapping[str, Any]) -> None:
-        self.session = native.text(event.get("session_id")) or self.session
+        self.session = foreign.text(event.get("session_id")) or self.session
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
-                self.model = native.text(event.get("model")) or None
+                self.model = foreign.text(event.get("model")) or None
             case "system" if event.get("subtype") == "retry":
                 self._progress(Progress(kind="retrying"))
             case "stream_event":
-                self._partial(native.mapping(event.get("event")))
+                self._partial(foreign.mapping(event.get("event")))
             case "assistant":
-                self._message(native.mapping(event.get("message")))
+                self._message(foreign.mapping(event.get("message")))
             case "result":
                 self._result(event)
 
     def _partial(self, event: Mapping[str, Any]) -> None:
-        delta = native.mapping(event.get("delta"))
-        said = native.text(delta.get("text")) or native.text(delta.get("thinking"))
+        delta = foreign.mapping(event.get("delta"))
+        said = foreign.text(delta.get("text")) or foreign.text(delta.get("thinking"))
         if said and not said.startswith(_ERROR):
             self.output_seen = True
             self.chars += len(said)
             self._progress(Progress(kind="output", chars=len(said)))
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        self.model = native.text(message.get("model")) or self.model
+        self.model = foreign.text(message.get("model")) or self.model
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
-            part = native.mapping(block)
-            name = native.text(part.get("name"))
+            part = foreign.mapping(block)
+            name = foreign.text(part.get("name"))
             if part.get("type") == "tool_use" and name != "structured_output":
                 self.tools = self.output_seen = True
                 self._progress(Progress(kind="tool", tool=name[:100] or None))
             elif part.get("type") == "text" and not self.output_seen:
-                self._whole(native.text(part.get("text")))
+                self._whole(foreign.text(part.get("text")))
 
     def _whole(self, said: str) -> None:
         """A message that did not come in parts."""
@@ -88,17 +88,17 @@ class Stream:
 
     def _result(self, event: Mapping[str, Any]) -> None:
         self.ended = event
-        usage = native.mapping(event.get("usage"))
+        usage = foreign.mapping(event.get("usage"))
         if usage.get("input_tokens") or usage.get("output_tokens"):
             self.usage = Usage(
-                input_tokens=native.count(usage.get("input_tokens")),
-                output_tokens=native.count(usage.get("output_tokens")),
-                cached_input_tokens=native.count(usage.get("cache_read_input_tokens")),
+                input_tokens=foreign.count(usage.get("input_tokens")),
+                output_tokens=foreign.count(usage.get("output_tokens")),
+                cached_input_tokens=foreign.count(usage.get("cache_read_input_tokens")),
             )
             self._progress(Progress(kind="usage", usage=self.usage))
 
     @property
     def error(self) -> str:
         """What the result says went wrong, without the wrapping; "" where it is none."""
-        said = native.text(native.mapping((self.ended or {}).get("error")).get("message"))[:8_000]
+        said = foreign.text(foreign.mapping((self.ended or {}).get("error")).get("message"))[:8_000]
         return re.sub(rf"^{re.escape(_ERROR)} (.*?)\](\n.*)?$", r"\1", said, flags=re.DOTALL)
