@@ -42,6 +42,7 @@ _COMMANDS = (
     ("roles:roles", "roles", "Show the roles, and what each starts from."),
     ("adapters:app", "adapters", "List and check the adapters there are, and trust a project's own."),
     ("health:app", "health", "Show how each model pool stands, and clear one."),
+    ("scopes:app", "scopes", "Show which work holds what to write, and release a hold."),
     ("mcp:mcp", "mcp", "Serve the same to an agent, as its MCP server on stdio."),
     ("completion:completion", "completion", "Print the script that lets your shell complete all this."),
     ("doctor:doctor", "doctor", "Check settings, adapters and database, and change nothing."),

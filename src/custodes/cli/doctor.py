@@ -12,7 +12,7 @@ from custodes.cli.output import DONE, FAILED, paint, plain, write, write_json
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """``about`` is what was looked at: ``settings``, ``adapters`` or ``store``."""
+    """``about`` is what was looked at: ``settings``, ``adapters``, ``store`` or ``scopes``."""
 
     about: str
     problem: str
@@ -28,14 +28,16 @@ async def doctor(
     Exit code 1 where something is wrong.
     """
     project = project_at(project_dir)
-    findings = [*_settings(project), *_adapters(project), *await anyio.to_thread.run_sync(_store, project)]
+    store = await anyio.to_thread.run_sync(_store, project)
+    scopes = [] if store else await _scopes(project)
+    findings = [*_settings(project), *_adapters(project), *store, *scopes]
     if format == "json":
         write_json({"findings": findings})
     else:
         for finding in findings:
             write(f"{paint(finding.about + ':', 'red')} {plain(finding.problem)}")
         if not findings:
-            write("settings, adapters and store: nothing is wrong")
+            write("settings, adapters, store and scopes: nothing is wrong")
     return FAILED if findings else DONE
 
 
@@ -71,3 +73,19 @@ def _store(project: Path) -> list[Finding]:
     from custodes.supervision.tree import DATABASE
 
     return [Finding(about="store", problem=problem) for problem in integrity(project / DATABASE, MIGRATIONS)]
+
+
+async def _scopes(project: Path) -> list[Finding]:
+    """What is held by nobody who lives: the next work that wants it ends what is left, and takes it over."""
+    from custodes.supervision.scope_file import read_scopes
+
+    return [
+        Finding(
+            about="scopes",
+            problem=f"{', '.join(view.places)} is held by run {view.run_id}: {view.overridden}. The next "
+            "work that wants it takes it over once that run is proven gone; "
+            f"`cos scopes release {view.number}` releases it unproven",
+        )
+        for view in await read_scopes(project)
+        if view.state == "held" and (view.owner == "dead" or view.left)
+    ]
