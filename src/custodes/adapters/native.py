@@ -66,7 +66,8 @@ async def run(
 def not_run(error: ProgramError, who: str) -> Failure:
     """The failure of a program that never began, or whose keeper was lost."""
     if isinstance(error, KeeperError):
-        return failures.failure("other", who, detail="its keeper was lost, so how it ended is unknown")
+        lost = failures.failure("other", who, detail="its keeper was lost, so how it ended is unknown")
+        return msgspec.structs.replace(lost, left=tuple(map(str, error.survivors)))
     if isinstance(error, WorkingFolderError):
         return failures.failure("invalid", who, detail="its working folder is not there")
     if isinstance(error, ArgumentsTooLong):
@@ -76,11 +77,13 @@ def not_run(error: ProgramError, who: str) -> Failure:
 
 def not_finished(ended: ProcessResult, who: str, timeout_s: float) -> Failure | None:
     """The failure of a program that did not end by itself, or left something running; else None."""
+    left = tuple(map(str, ended.survivors))
     if ended.timed_out:
-        return failures.failure("timeout", who, detail=f"{timeout_s:g} s")
-    if ended.survivors:
-        left = ", ".join(str(survivor) for survivor in ended.survivors)
-        return failures.failure("other", who, detail=f"left running: {left}")
+        late = failures.failure("timeout", who, detail=f"{timeout_s:g} s")
+        return msgspec.structs.replace(late, left=left)
+    if left:
+        running = failures.failure("other", who, detail=f"left running: {', '.join(left)}")
+        return msgspec.structs.replace(running, left=left)
     return None
 
 
