@@ -18,6 +18,7 @@ from custodes.adapters.process import (
     KeeperError,
     ProcessResult,
     ProgramError,
+    ProgramInput,
     ProgramMissing,
     ProgramNotExecutable,
     WorkingFolderError,
@@ -64,6 +65,66 @@ async def test_input_reaches_the_program_whole_and_ends() -> None:
 async def test_a_program_that_reads_no_input_is_not_held_up_by_it() -> None:
     result = await shell("sleep 0.2; echo done", stdin=b"x" * 200_000)
     assert (result.exit_code, result.stdout) == (0, b"done\n")
+
+
+async def test_a_program_is_spoken_with_while_it_runs() -> None:
+    said = ProgramInput(b"one\n")
+
+    def answer(line: bytes) -> None:
+        said.write(b"two\n") if line == b"one" else said.close()
+
+    result = await run("cat", stdin=said, on_line=answer)
+    assert (result.exit_code, result.stopped, result.stdout) == (0, False, b"one\ntwo\n")
+
+
+async def test_what_is_written_to_closed_input_goes_nowhere() -> None:
+    said = ProgramInput(b"x", closed=True)
+    said.write(b"y")
+    assert (await run("cat", stdin=said)).stdout == b"x"
+
+
+async def test_a_program_that_must_end_is_asked_first_and_may_end_by_itself() -> None:
+    said = ProgramInput(b"go\n")
+    script = "read a; echo up; read b; echo got $b; exit 7"
+    result = await shell(
+        script, stdin=said, on_line=lambda line: line == b"up", on_end=lambda: said.write(b"bye\n")
+    )
+    assert (result.exit_code, result.stopped, result.stdout) == (7, True, b"up\ngot bye\n")
+
+
+async def test_a_cancelled_program_is_asked_first_too() -> None:
+    said, heard, mark = ProgramInput(), anyio.Event(), new_mark()
+    lines: list[bytes] = []
+    script = "echo up; read a; echo $a; exit 0"
+
+    def told(line: bytes) -> None:
+        lines.append(line)
+        heard.set()
+
+    async with anyio.create_task_group() as group:
+
+        async def ask() -> None:
+            await shell(script, mark=mark, stdin=said, on_line=told, on_end=lambda: said.write(b"bye\n"))
+
+        group.start_soon(ask)
+        await heard.wait()
+        group.cancel_scope.cancel()
+    assert lines == [b"up", b"bye"]
+    assert marked(mark) == []
+
+
+async def test_a_program_that_does_not_listen_is_ended_all_the_same() -> None:
+    mark = new_mark()
+    said = ProgramInput()
+    result = await shell(HARD_TREE, mark=mark, stdin=said, on_line=lambda _: True, on_end=said.close)
+    assert result.survivors == ()
+    assert marked(mark) == []
+
+
+async def test_a_program_that_ended_by_itself_is_not_asked() -> None:
+    asked: list[bool] = []
+    await shell("exit 0", on_end=lambda: asked.append(True))
+    assert asked == []
 
 
 async def test_a_timeout_ends_the_program_and_says_so() -> None:

@@ -38,11 +38,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("live matrix")
     head = ("runtime", "case", "came back", "wait s", "seconds", "requests", "left")
     terminalreporter.line("{:12} {:14} {:30} {:>7} {:>8} {:>9} {:>5}".format(*head))
-    for row in sorted(rows, key=lambda row: (row.target.adapter, row.case)):
+    for row in sorted(rows, key=lambda row: (row.target.key, row.case)):
         failure = row.result.failure if row.result else None
         said = (
             f"{failure.category}/{failure.outcome}" if failure else "answered" if row.result else "cancelled"
         )
         wait = failure.retry_after_s if failure and failure.retry_after_s else "-"
-        line = f"{row.target.adapter:12} {row.case:14} {said:30} {wait!s:>7} {row.seconds:8.1f}"
+        line = f"{row.target.key:12} {row.case:14} {said:30} {wait!s:>7} {row.seconds:8.1f}"
         terminalreporter.line(f"{line} {row.requests:9} {len(row.left):5}")

@@ -85,6 +85,12 @@ class Target:
     """Whether read-only work has a shell, so that something must keep it from writing."""
     tools: str = ""
     """Why a tool cannot be run here ("" where it can)."""
+    name: str = ""
+    """What tells it from another of the same adapter."""
+
+    @property
+    def key(self) -> str:
+        return self.name or self.adapter
 
     @property
     def program(self) -> str | None:
@@ -117,10 +123,11 @@ class Driven:
 
 
 def targets() -> dict[str, Target]:
-    """Every target, by adapter id."""
+    """Every target, by its key."""
     names = sorted(path.stem for path in (Path(__file__).parent / "targets").glob("[a-z]*.py"))
-    found = [importlib.import_module(f"live.targets.{name}").TARGET for name in names]
-    return {target.adapter: target for target in found}
+    modules = [importlib.import_module(f"live.targets.{name}") for name in names]
+    found = [each for module in modules for each in getattr(module, "TARGETS", None) or (module.TARGET,)]
+    return {target.key: target for target in found}
 
 
 class Drive:

@@ -80,7 +80,8 @@ class Keeper:
         self.survivors: tuple[Survivor, ...] = ()
         self.proven = False
         self.listening = anyio.CancelScope(shield=True)
-        self.over = anyio.Event()  # the program has ended, or never will be heard of
+        self.over = anyio.Event()  # the program has ended, is to end, or never will be heard of
+        self.ended = anyio.Event()  # the program has ended, or never will be heard of
         self.finished = anyio.Event()  # the keeper has given its proof, or is lost
         self._went = False
         self._fds: set[int] = set()
@@ -170,8 +171,12 @@ class Keeper:
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 self._hear(line.decode(errors="replace"))
-        self.over.set()
+        self._ended()
         self.finished.set()
+
+    def _ended(self) -> None:
+        self.ended.set()
+        self.over.set()
 
     def _hear(self, line: str) -> None:
         kind, _, rest = line.partition(" ")
@@ -183,16 +188,16 @@ class Keeper:
             case "F":
                 stage, number = rest.split()
                 self.failed = (stage, int(number))
-                self.over.set()
+                self._ended()
             case "X":
                 self.exit_code = int(rest)
-                self.over.set()
+                self._ended()
             case "S":
                 pid, reason, name = rest.split(" ", 2)
                 self.survivors += (Survivor(int(pid), name, reason),)
             case "D":
                 self.proven = True
-                self.over.set()
+                self._ended()
                 self.finished.set()
 
     def ask_end(self) -> None:

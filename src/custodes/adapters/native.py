@@ -21,6 +21,7 @@ from custodes.adapters.process import (
     KeeperError,
     ProcessResult,
     ProgramError,
+    ProgramInput,
     WorkingFolderError,
     run_program,
 )
@@ -43,9 +44,10 @@ async def run(
     *,
     request: DispatchRequest,
     environment: Mapping[str, str],
-    stdin: bytes,
+    stdin: bytes | ProgramInput,
     listener: Listener,
     progress: ProgressSink,
+    on_end: Callable[[], None] | None = None,
 ) -> ProcessResult | Failure:
     """The program's end, or why it did not run at all. Under cancellation as `run_program`."""
     try:
@@ -58,6 +60,7 @@ async def run(
             on_line=listener.output,
             on_error_line=listener.error,
             on_start=lambda pid: progress(Progress(kind="started", pid=pid)),
+            on_end=on_end,
         )
     except ProgramError as error:
         return not_run(error, who)

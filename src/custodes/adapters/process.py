@@ -36,6 +36,7 @@ __all__ = [
     "LeftBehind",
     "ProcessResult",
     "ProgramError",
+    "ProgramInput",
     "ProgramMissing",
     "ProgramNotExecutable",
     "Survivor",
@@ -44,6 +45,8 @@ __all__ = [
     "run_program",
 ]
 
+PARTING_S = 1.0
+"""How long a program that was asked to end by itself (``on_end``) may take for it, in seconds."""
 PROOF_S = 5.0
 """How long after the grace a keeper may take to prove the end (it bounds itself to 3), in seconds."""
 NEEDED = (
@@ -79,6 +82,38 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class ProgramInput:
+    """A program's standard input that is written to while it runs, by the callbacks of its lines.
+
+    What is written is kept until the program takes it, so its bound is its writer's own.
+    """
+
+    def __init__(self, data: bytes = b"", *, closed: bool = False) -> None:
+        self._rest = bytearray(data)
+        self._closed = closed
+        self._more = anyio.Event()
+
+    def write(self, data: bytes) -> None:
+        """Returns at once. Nothing happens after `close`."""
+        if not self._closed:
+            self._rest += data
+            self._more.set()
+
+    def close(self) -> None:
+        """Its end comes after what was written."""
+        self._closed = True
+        self._more.set()
+
+    async def take(self) -> bytes:
+        """The next piece; empty at the end."""
+        while not self._rest and not self._closed:
+            self._more = anyio.Event()
+            await self._more.wait()
+        piece = bytes(self._rest[:65536])
+        del self._rest[:65536]
+        return piece
+
+
 def base_environment(extra: Mapping[str, str], keep: Iterable[str] = ()) -> dict[str, str]:
     """The environment of a program: `NEEDED` and the names in ``keep`` as they are here, then ``extra``."""
     chosen = {name: os.environ[name] for name in (*NEEDED, *keep) if name in os.environ}
@@ -90,24 +125,29 @@ async def run_program(
     *,
     cwd: str,
     environment: Mapping[str, str],
-    stdin: bytes = b"",
+    stdin: bytes | ProgramInput = b"",
     timeout_s: float,
     grace_s: float = 2.0,
     on_line: OnLine | None = None,
     on_error_line: OnLine | None = None,
     on_start: Callable[[int], None] | None = None,
+    on_end: Callable[[], None] | None = None,
     keep_bytes: int = 64 * 1024,
     max_line_bytes: int = 4 * 1024 * 1024,
 ) -> ProcessResult:
     """Run a program to its end and prove that nothing of it is left.
 
     It gets exactly ``environment`` (its PATH is where ``argv[0]`` is looked for), ``stdin`` and then the end
-    of it, no terminal, and no file of ours. After ``timeout_s`` seconds it is ended; and whatever it leaves
-    behind is ended too: TERM to the whole tree, ``grace_s`` seconds, KILL, proof.
+    of it (that of a `ProgramInput` comes when it is closed), no terminal, and no file of ours. After
+    ``timeout_s`` seconds it is ended; and whatever it leaves behind is ended too: TERM to the whole tree,
+    ``grace_s`` seconds, KILL, proof.
 
     ``on_line`` and ``on_error_line`` get each line of stdout and stderr as it comes, without its end, cut
     off at ``max_line_bytes``; True ends the program now. ``on_start`` gets its process id. They are called
     in the caller's loop and must return at once; what one of them raises is raised here, after the end.
+
+    ``on_end`` is called once where the program must end before it has: it may still write to the program (a
+    word of farewell, the end of its input), which then has `PARTING_S` to end by itself.
 
     Memory is bounded by ``keep_bytes`` and ``max_line_bytes`` whatever the program prints.
 
@@ -123,6 +163,8 @@ async def run_program(
     refuse_unspeakable(arguments, environment)
     out = Output(keep_bytes, max_line_bytes, on_line)
     err = Output(keep_bytes, max_line_bytes, on_error_line)
+    source = stdin if isinstance(stdin, ProgramInput) else ProgramInput(stdin, closed=True)
+    feeds = isinstance(stdin, ProgramInput) or bool(stdin)
     problem: Exception | None = None
 
     def started(pid: int) -> None:
@@ -134,7 +176,7 @@ async def run_program(
                 problem = raised
                 keeper.over.set()
 
-    keeper = Keeper(environment, with_stdin=bool(stdin), on_start=started)
+    keeper = Keeper(environment, with_stdin=feeds, on_start=started)
     begun = ended = time.monotonic()
     pumps = [_Pump(keeper.stdout, out, keeper), _Pump(keeper.stderr, err, keeper)]
     timed_out = False
@@ -144,8 +186,8 @@ async def run_program(
             group.start_soon(_shielded, keeper.listening, keeper.listen)
             for pump in pumps:
                 group.start_soon(_shielded, pump.scope, pump.run)
-            if stdin:
-                group.start_soon(_shielded, feeding, _feed, keeper, stdin)
+            if feeds:
+                group.start_soon(_shielded, feeding, _feed, keeper, source)
             try:
                 with anyio.move_on_after(timeout_s):
                     await keeper.go(arguments, cwd, grace_s)
@@ -153,6 +195,8 @@ async def run_program(
                 timed_out = not keeper.over.is_set()
             finally:
                 ended = time.monotonic()
+                if on_end is not None and keeper.pid is not None and not keeper.ended.is_set():
+                    problem = await _part(keeper, on_end) or problem
                 await end_program(keeper, grace_s)
                 for scope in (feeding, keeper.listening, *(pump.scope for pump in pumps)):
                     scope.cancel()
@@ -182,6 +226,17 @@ async def run_program(
         truncated=out.kept.truncated or err.kept.truncated,
         seconds=ended - begun,
     )
+
+
+async def _part(keeper: Keeper, on_end: Callable[[], None]) -> Exception | None:
+    """Let a program that must end do so by itself, for a bounded time. What ``on_end`` raised, if it did."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(PARTING_S):
+        try:
+            on_end()
+        except Exception as raised:  # the caller's: raised by run_program
+            return raised
+        await keeper.ended.wait()
+    return None
 
 
 async def end_program(keeper: Keeper, grace_s: float) -> None:
@@ -257,17 +312,18 @@ async def _shielded(scope: anyio.CancelScope, task: Callable[..., Awaitable[None
         await task(*args)
 
 
-async def _feed(keeper: Keeper, data: bytes) -> None:
+async def _feed(keeper: Keeper, source: ProgramInput) -> None:
     """Write the program's input and close it. A program that does not read it is none the worse."""
     assert keeper.stdin is not None  # noqa: S101 - for the type checker; started only with input
-    rest = memoryview(data)
     try:
-        while rest:
-            try:
-                rest = rest[os.write(keeper.stdin, rest[:65536]) :]
-                await anyio.lowlevel.checkpoint()
-            except BlockingIOError:
-                await anyio.wait_writable(keeper.stdin)
+        while piece := await source.take():
+            rest = memoryview(piece)
+            while rest:
+                try:
+                    rest = rest[os.write(keeper.stdin, rest) :]
+                    await anyio.lowlevel.checkpoint()
+                except BlockingIOError:
+                    await anyio.wait_writable(keeper.stdin)
     except OSError:
         pass  # it closed its input, or is gone
     finally:

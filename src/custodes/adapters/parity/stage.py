@@ -54,7 +54,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         """With this program in place of ``name`` on PATH and the folder for a home.
 
         :param script: a shell script without its first line, or any program with one (``#!``).
-        :param stdin: its input is read to the end first, and given to it again.
+        :param stdin: its input is read to the end first, and given to it again. Without, it has its input
+            as it comes, and notes in `heard_file` what it hears.
         :param noise_to: ``&2`` where the runtime's standard output is its answer and nothing else.
         """
         place = self.script(name, script, stdin=stdin, noise_to=noise_to).parent
@@ -75,7 +76,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
             run += f" < {shlex.quote(str(prompt))}"
         before, after = (_noise(size, noise_to) for size in self.noise)
         last = f"{before}{run}\ncode=$?\n{after}exit $code\n" if after else f"{before}exec {run}\n"
-        heard = shlex.quote(str(self._heard))
+        heard = shlex.quote(str(self.heard_file))
         read = (
             f"cat > {shlex.quote(str(prompt))}; cat {shlex.quote(str(prompt))} >> {heard}\n" if stdin else ""
         )
@@ -92,19 +93,20 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         return program
 
     @property
-    def _heard(self) -> Path:
+    def heard_file(self) -> Path:
+        """Where what was heard is kept, for a stand-in that notes it by itself."""
         return self.folder / "heard"
 
     def hears(self, said: str) -> None:
         """Note what the runtime was asked, where it is no `program`: its model, its prompt, all of it."""
-        with self._heard.open("a", encoding="utf-8") as file:
+        with self.heard_file.open("a", encoding="utf-8") as file:
             file.write(f"{ASKED}\n{said}\n")
 
     @property
     def heard(self) -> str:
         """All that the runtime was told so far."""
         try:
-            return self._heard.read_text(encoding="utf-8", errors="replace")
+            return self.heard_file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
