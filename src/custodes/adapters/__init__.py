@@ -14,6 +14,7 @@ from custodes.adapters.port import (
     Progress,
     ProgressSink,
     Runtime,
+    Transcript,
     Usage,
 )
 from custodes.adapters.readiness import ReadinessState
@@ -34,6 +35,7 @@ __all__ = [
     "ReadinessState",
     "Registry",
     "Runtime",
+    "Transcript",
     "UntrustedError",
     "Usage",
 ]

@@ -1,4 +1,4 @@
-"""A dispatch module, imported once. The only place where an adapter's code begins to run.
+"""An adapter's modules, imported once. The only place where an adapter's code begins to run.
 
 A project's own module is always made from its source, without writing or reading compiled files in its
 folder: what runs is what was hashed when the person trusted it, and running it does not change the hash.
@@ -12,13 +12,14 @@ import importlib.machinery
 import importlib.util
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.errors import AdapterError
-from custodes.adapters.port import Runtime
+from custodes.adapters.port import FindTranscript, Runtime, Transcript
 
 _PREFIX = "_custodes_project_adapter_"
 _lock = threading.Lock()
@@ -30,7 +31,7 @@ class _SourceOnly(importlib.machinery.SourceFileLoader):
 
 
 class _ProjectFinder(importlib.abc.MetaPathFinder):
-    """Siblings of a project's dispatch module (``from . import helper``), from source as well."""
+    """Siblings of a project's module (``from . import helper``), from source as well."""
 
     def find_spec(
         self,
@@ -72,16 +73,7 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
     if name is None or not descriptor.can("dispatch"):
         raise AdapterError(f"adapter '{descriptor.id}' does not declare 'dispatch'")
     file = Path(descriptor.folder) / name
-    if not file.is_file():
-        raise AdapterError(f"adapter '{descriptor.id}': runtime_entrypoints.dispatch: {file} does not exist")
-    try:
-        with _lock:
-            module = importlib.import_module(f"{package}.{file.stem}") if package else _import_file(file, key)
-    except (Exception, SystemExit) as error:
-        raise AdapterError(f"adapter '{descriptor.id}': {file} cannot be imported: {_said(error)}") from error
-    make = getattr(module, "runtime", None)
-    if not callable(make):
-        raise AdapterError(f"adapter '{descriptor.id}': {file} has no function runtime(descriptor)")
+    make = _function(descriptor, "dispatch", file, "runtime(descriptor)", package=package, key=key)
     try:
         runtime: Runtime = make(descriptor)
     except (Exception, SystemExit) as error:
@@ -93,6 +85,35 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
     return runtime
 
 
+def load_transcript(descriptor: Descriptor, *, package: str, key: str) -> FindTranscript | None:
+    """Import the descriptor's transcript module; None where it names none. ``package`` and ``key`` as for
+    `load_runtime`.
+
+    What it finds is checked: a call of it raises AdapterError too, whatever that module raises or returns.
+
+    :raises AdapterError: no module, one that fails to import, or one without ``transcript()``.
+    """
+    name = descriptor.runtime_entrypoints.transcript
+    if name is None:
+        return None
+    file = Path(descriptor.folder) / name
+    says = "transcript(native_id, environ)"
+    find = _function(descriptor, "transcript", file, says, package=package, key=key)
+
+    def transcript(native_id: str, environ: Mapping[str, str]) -> Transcript:
+        try:
+            found = find(native_id, environ)
+        except (Exception, SystemExit) as error:
+            raise AdapterError(f"adapter '{descriptor.id}': {file}: {says} failed: {_said(error)}") from error
+        if not isinstance(found, Transcript):
+            raise AdapterError(
+                f"adapter '{descriptor.id}': {file}: what transcript() returns is no Transcript"
+            )
+        return found
+
+    return transcript
+
+
 def load_module(file: Path, *, package: str, key: str) -> ModuleType:
     """One module of an adapter's folder, imported once; ``package`` and ``key`` as for `load_runtime`.
 
@@ -100,6 +121,23 @@ def load_module(file: Path, *, package: str, key: str) -> ModuleType:
     """
     with _lock:
         return importlib.import_module(f"{package}.{file.stem}") if package else _import_file(file, key)
+
+
+def _function(
+    descriptor: Descriptor, entrypoint: str, file: Path, says: str, *, package: str, key: str
+) -> Callable[..., Any]:
+    """A module's function, by the signature ``says``. :raises AdapterError: it has none."""
+    whose = f"adapter '{descriptor.id}'"
+    if not file.is_file():
+        raise AdapterError(f"{whose}: runtime_entrypoints.{entrypoint}: {file} does not exist")
+    try:
+        module = load_module(file, package=package, key=key)
+    except (Exception, SystemExit) as error:
+        raise AdapterError(f"{whose}: {file} cannot be imported: {_said(error)}") from error
+    function: Callable[..., Any] | None = getattr(module, says.partition("(")[0], None)
+    if not callable(function):
+        raise AdapterError(f"{whose}: {file} has no function {says}")
+    return function
 
 
 def _said(error: BaseException) -> str:

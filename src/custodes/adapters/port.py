@@ -6,7 +6,7 @@ no provider object, no transcript, no secret.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -89,12 +89,23 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     """Where a native thread stands on this machine, and the command that goes on with it, typed in its
-    working folder. The module an adapter names as ``transcript`` has
-    ``transcript(native_id: str, environ: Mapping[str, str]) -> Transcript``; it reads no content."""
+    working folder. Empty where neither is known."""
 
     place: str | None = None
     """The file; None where it is not there (any more)."""
     command: tuple[str, ...] = ()
+
+
+class FindTranscript(Protocol):
+    """What the module that an adapter names as ``transcript`` holds, by the name ``transcript``."""
+
+    def __call__(self, native_id: str, environ: Mapping[str, str]) -> Transcript:
+        """By the id of a thread alone, and the variables that say where its runtime keeps things.
+
+        It reads no content and runs nothing. What is no id of its kind names nothing: it comes from a
+        record, and becomes part of a path and a command.
+        """
+        ...
 
 
 ProgressSink = Callable[[Progress], None]

@@ -21,9 +21,9 @@ from custodes.adapters import trust as trusting
 from custodes.adapters.agents import PROJECT_FILE, read_agents
 from custodes.adapters.descriptor import Descriptor, describe
 from custodes.adapters.errors import AdapterError, DescriptorError, UntrustedError, instead, near_miss
-from custodes.adapters.loading import load_runtime
+from custodes.adapters.loading import load_runtime, load_transcript
 from custodes.adapters.manifest import Identity, identity, read_mapping
-from custodes.adapters.port import Runtime
+from custodes.adapters.port import Runtime, Transcript
 from custodes.adapters.readiness import ReadinessState, readiness_of
 from custodes.adapters.sources import (
     PROJECT_FOLDER,
@@ -121,10 +121,20 @@ class Registry:
             known = self._runtimes.get(adapter)
             if known and known[0] == digest:
                 return known[1]
-            package = self._packages.get(adapter, "")
-            runtime = load_runtime(found, package=package, key=digest.removeprefix("sha256:"))
+            runtime = load_runtime(found, package=self._packages.get(adapter, ""), key=_key(digest))
             self._runtimes[adapter] = (digest, runtime)
             return runtime
+
+    def transcript(self, adapter: str, native_id: str) -> Transcript:
+        """Where a thread of its runtime stands here, and the command that goes on with it; an empty one
+        where the adapter names no ``transcript`` module. Looked up anew at every call.
+
+        :raises AdapterError: unknown, broken or untrusted; then nothing of it was imported.
+        """
+        found = self.descriptor(adapter)
+        digest = self._require_trust(found)
+        find = load_transcript(found, package=self._packages.get(adapter, ""), key=_key(digest))
+        return Transcript() if find is None else find(native_id, os.environ)
 
     def trust(self, adapter: str) -> str:
         """Trust the project's own adapter as it stands now; the digest that is kept.
@@ -264,6 +274,11 @@ def _read(project: Path, own: tuple[Source, ...]) -> Registry:
         packages=reading.packages,
         digests=reading.digests,
     )
+
+
+def _key(digest: str) -> str:
+    """What tells one trusted content of a folder from the next, as part of a module's name."""
+    return digest.removeprefix("sha256:")
 
 
 def _stamp(project: Path, own: tuple[Source, ...]) -> _Stamp:
