@@ -6,15 +6,14 @@ adapter may name any program.
 
 from __future__ import annotations
 
-import os
 import re
+import shutil
 import tempfile
 
 import msgspec
 
 from custodes.adapters.descriptor import CAPABILITIES, Cli, Descriptor
 from custodes.adapters.process import ProgramError, base_environment, run_program
-from custodes.adapters.readiness import find_program
 from custodes.adapters.registry import Registry
 
 VERSION_TIMEOUT_S = 30.0
@@ -65,7 +64,7 @@ async def check(registry: Registry, adapter: str) -> AdapterCheck:
     found = registry.descriptor(adapter)
     readiness = registry.readiness(adapter)
     problems = [] if readiness.ready else [readiness.reason]
-    program = find_program(found.cli.binary, os.environ.get("PATH")) or "" if found.cli else ""
+    program = shutil.which(found.cli.binary) or "" if found.cli else ""
     version = None
     if found.cli is not None and program and readiness.code != "untrusted":
         version, problem = await _version(found, found.cli, program)

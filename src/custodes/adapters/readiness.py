@@ -32,12 +32,6 @@ class ReadinessState(msgspec.Struct, frozen=True, kw_only=True):
     code: Code = ""
 
 
-def find_program(name: str, path: str | None = None) -> str | None:
-    """Where a program stands: a name is looked up on PATH, a path is taken as it is. None if not there
-    or not executable."""
-    return shutil.which(name, path=path)
-
-
 def readiness_of(descriptor: Descriptor, environ: Mapping[str, str]) -> ReadinessState:
     """The state of an adapter that may be used (trust is the registry's question, asked before)."""
     code, reason = _problem(descriptor, environ)
@@ -48,7 +42,7 @@ def readiness_of(descriptor: Descriptor, environ: Mapping[str, str]) -> Readines
 
 def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, str]:
     path = environ.get("PATH")
-    if descriptor.cli and not find_program(descriptor.cli.binary, path):
+    if descriptor.cli and not shutil.which(descriptor.cli.binary, path=path):
         return "missing", f"program '{descriptor.cli.binary}' was not found on PATH"
     if descriptor.readiness.programs:
         programs = [model for model in descriptor.models if model.argv]
@@ -58,7 +52,7 @@ def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, 
                 "no_program",
                 f"no program is named; name one in {file}: models: [{{id: test, argv: [make, test]}}]",
             )
-        if not any(find_program(model.argv[0], path) for model in programs):
+        if not any(shutil.which(model.argv[0], path=path) for model in programs):
             names = ", ".join(f"'{model.argv[0]}'" for model in programs)
             return "missing", f"none of its programs was found: {names}"
     if descriptor.endpoint:
@@ -91,7 +85,7 @@ def _looked_at(descriptor: Descriptor, environ: Mapping[str, str]) -> Iterator[s
     programs = [descriptor.cli.binary] if descriptor.cli else []
     programs += [model.argv[0] for model in descriptor.models if model.argv]
     for program in programs:
-        found = find_program(program, path)
+        found = shutil.which(program, path=path)
         yield f"{program}={found and os.path.realpath(found)}:{found and identity(Path(found))}"
     for name in descriptor.readiness.files:
         yield f"{name}:{identity(Path(name).expanduser())}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -95,7 +96,6 @@ def initialise(project: Path) -> Initialised:
 def look(project: Path) -> tuple[Found, ...]:
     """Every dispatchable adapter, and whether its runtime is here: its program on PATH, or a variable of
     its endpoint set. One that needs neither is always there. Nothing is run."""
-    from custodes.adapters.readiness import find_program
     from custodes.adapters.registry import Registry
 
     found: list[Found] = []
@@ -104,7 +104,7 @@ def look(project: Path) -> tuple[Found, ...]:
         if not descriptor.can("dispatch"):
             continue
         if descriptor.cli is not None:
-            place = find_program(descriptor.cli.binary, os.environ.get("PATH"))
+            place = shutil.which(descriptor.cli.binary)
             here, reason = place is not None, place or f"no program {descriptor.cli.binary!r} on PATH"
         elif descriptor.endpoint is not None:
             variables = [v for v in (descriptor.endpoint.base_url_env, descriptor.endpoint.key_env) if v]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from custodes.adapters import native
+from custodes.adapters import foreign
 from custodes.adapters.port import Usage
 
 _MAX_BYTES = 1 << 20
@@ -30,25 +30,25 @@ def read_report(file: Path) -> Report:
     """What it wrote; an empty Report where it wrote nothing readable."""
     try:
         with file.open("rb") as opened:
-            said: Any = native.mapping(native.decode(opened.read(_MAX_BYTES)))
+            said: Any = foreign.mapping(foreign.decode(opened.read(_MAX_BYTES)))
     except OSError:
         return Report()
-    plain, read = native.count(said.get("input_tokens")), native.count(said.get("cache_read_tokens"))
-    written = native.count(said.get("cache_write_tokens"))
+    plain, read = foreign.count(said.get("input_tokens")), foreign.count(said.get("cache_read_tokens"))
+    written = foreign.count(said.get("cache_write_tokens"))
     usage = Usage(
         # It counts what came from the cache, and went into it, apart.
         input_tokens=None if plain is None else plain + (read or 0) + (written or 0),
-        output_tokens=native.count(said.get("output_tokens")),
+        output_tokens=foreign.count(said.get("output_tokens")),
         cached_input_tokens=read,
         cost_usd=_cost(said.get("estimated_cost_usd"), said.get("cost_status")),
     )
     return Report(
         completed=_flag(said.get("completed")),
         failed=_flag(said.get("failed")),
-        calls=native.count(said.get("api_calls")) or 0,
-        model=native.text(said.get("model")) or None,
-        session=native.text(said.get("session_id")) or None,
-        failure=native.text(said.get("failure"))[:8_000],
+        calls=foreign.count(said.get("api_calls")) or 0,
+        model=foreign.text(said.get("model")) or None,
+        session=foreign.text(said.get("session_id")) or None,
+        failure=foreign.text(said.get("failure"))[:8_000],
         usage=usage if usage != Usage() else None,
     )
 

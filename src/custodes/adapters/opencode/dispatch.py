@@ -9,7 +9,7 @@ from typing import Any
 
 from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.descriptor import Descriptor
-from custodes.adapters.errors import near_miss
+from custodes.adapters.errors import instead
 from custodes.adapters.opencode.arguments import arguments, environment
 from custodes.adapters.opencode.stream import Stream
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
@@ -65,8 +65,7 @@ class OpenCodeRuntime:
     def _refusal(self, request: DispatchRequest) -> str:
         efforts = self._descriptor.efforts
         if request.effort and request.effort not in efforts:
-            hint = near_miss(request.effort, efforts) or f"; known are {', '.join(efforts)}"
-            return f"'{request.effort}' is not one of its efforts{hint}"
+            return f"'{request.effort}' is not one of its efforts; {instead(request.effort, efforts)}"
         if request.schema is not None:
             return "it cannot hold its answer to a schema"
         if request.model and "/" not in request.model:
