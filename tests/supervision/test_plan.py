@@ -44,6 +44,14 @@ def step(step_id: str, *needs: str, **fields: object) -> str:
         ("steps:\n  - {id: a, role: reviewer}\n", r"steps\[0\].*`prompt`"),
         ("budget: {children: 0}\nsteps:\n" + step("a"), r"budget.children: 0 runs nothing"),
         ("budget: {wall_seconds: .nan}\nsteps:\n" + step("a"), r"budget.wall_seconds: nan"),
+        ("budget: {wall_seconds: 0}\nsteps:\n" + step("a"), r"yaml: budget.wall_seconds: 0 runs nothing"),
+        ("budget: {tokens: -5}\nsteps:\n" + step("a"), r"yaml: budget.tokens: -5 is no number of 0 or more"),
+        ("budget: {tokens: many}\nsteps:\n" + step("a"), r"yaml: budget.tokens: Expected `int"),
+        ("budget: {usd: 0}\nsteps:\n" + step("a"), r"budget.usd: 0 runs nothing; a number above 0"),
+        ("budget: {usd: .inf}\nsteps:\n" + step("a"), r"yaml: budget.usd: inf is no number of 0 or more"),
+        ("budget: {when_spent: wait}\nsteps:\n" + step("a"), r"budget.when_spent: .*'wait'"),
+        ("budget: {dollars: 1}\nsteps:\n" + step("a"), r"budget: unknown key 'dollars'"),
+        ("steps:\n" + step("a", estimate_usd=-1), r"steps\[0\].estimate_usd: -1"),
         ("budget: {childs: 1}\nsteps:\n" + step("a"), r"budget: unknown key 'childs'.*'children'"),
         # What a YAML reader trips over itself: a day there is none of, numbers and depths without end.
         ("steps:\n" + step("a", timeout="2020-99-99"), "not readable as YAML"),
@@ -105,7 +113,7 @@ async def test_steps_run_after_their_needs_and_are_handed_their_evidence(
         )
     )
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
-        outcomes = await run_plan(parent, plan)
+        outcomes = (await run_plan(parent, plan)).outcomes
     assert [outcome.name for outcome in outcomes] == ["last", "left", "right"]
     assert {outcome.status for outcome in outcomes} == {"done"}
     assert script.requests[-1].role == "reviewer"
@@ -126,7 +134,7 @@ async def test_a_step_whose_need_failed_is_refused_and_the_others_run(
         )
     )
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
-        outcomes = await run_plan(parent, plan)
+        outcomes = (await run_plan(parent, plan)).outcomes
     assert [outcome.status for outcome in outcomes] == ["failed", "refused", "refused"]
     assert outcomes[1].refusal is not None
     assert outcomes[1].refusal.reason == "step 'second' needs 'first', which ended as failed"
@@ -151,6 +159,6 @@ async def test_a_plans_own_max_parallel_narrows_the_policys(tmp_path: Path, scri
         steps=tuple(Step(id=str(number), role="reviewer", prompt="x") for number in range(4)),
     )
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
-        outcomes = await run_plan(parent, plan)
+        outcomes = (await run_plan(parent, plan)).outcomes
     assert {outcome.status for outcome in outcomes} == {"done"}
     assert most == 1

@@ -12,8 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio.lowlevel
+import msgspec
+
 from custodes.adapters.descriptor import Descriptor
-from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
+from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink, Usage
 from custodes.adapters.trust import trust
 
 Act = Callable[[DispatchRequest, ProgressSink], Awaitable[DispatchResult]]
@@ -45,12 +48,12 @@ SCRIPTS: dict[str, Script] = {}
 """By the project's folder: the dispatch module finds its test's script there."""
 
 
-def install(project: Path, *ids: str) -> Script:
+def install(project: Path, *ids: str, adapter_yaml: str = ADAPTER_YAML) -> Script:
     """Write the adapters into the project, trust them, make them eligible, and enable supervision."""
     for adapter in ids:
         folder = project / ".coding-os" / "adapters" / adapter
         folder.mkdir(parents=True)
-        (folder / "adapter.yaml").write_text(ADAPTER_YAML.format(id=adapter))
+        (folder / "adapter.yaml").write_text(adapter_yaml.format(id=adapter))
         (folder / "dispatch.py").write_text("from support.scripted import runtime as runtime\n")
         trust(folder)
     (project / ".coding-os.yaml").write_text(f"agents: [{', '.join(ids)}]\n")
@@ -89,6 +92,18 @@ async def answer(request: DispatchRequest, progress: ProgressSink) -> DispatchRe
 def fail(failure: Failure) -> Act:
     async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         return DispatchResult(failure=failure)
+
+    return act
+
+
+def using(*told: Usage, usage: Usage | None = None) -> Act:
+    """Answer, having told of what was used so far; ``usage`` is what the result says of it at the end."""
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        for used in told:
+            progress(Progress(kind="usage", usage=used))
+            await anyio.lowlevel.checkpoint()
+        return msgspec.structs.replace(await answer(request, progress), usage=usage)
 
     return act
 

@@ -32,6 +32,12 @@ from custodes.telemetry.tracer import error_type_of
 class Limits:
     children: int | None = None
     wall_seconds: float | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    depth: int | None = None
+
+
+LIMITS = Limits(children=3, wall_seconds=60.0, tokens=9, usd=0.5)
 
 
 def attempt(tracer: Tracer, parent: SpanHandle, number: int = 1, reason: str | None = None) -> SpanHandle:
@@ -71,7 +77,7 @@ def test_the_tree_has_the_names_kinds_and_attributes_of_the_conventions(
 ) -> None:
     with (
         tracer.conversation("ours") as conversation,
-        tracer.fan_out(conversation, "review", Limits(children=3, wall_seconds=60.0)) as fan,
+        tracer.fan_out(conversation, "review", LIMITS) as fan,
         tracer.child(fan, "reviewer", "run-1", "look") as child,
         attempt(tracer, child, 2, "capacity") as tried,
         call(tracer, tried) as called,
@@ -79,7 +85,7 @@ def test_the_tree_has_the_names_kinds_and_attributes_of_the_conventions(
         called.set(native_conversation="theirs", served_model="small-1b", cost_usd=0.25)
         called.set(input_tokens=7, output_tokens=0, cached_input_tokens=3)
         tried.set(outcome="known_failed", category="capacity", retry_after_s=42)
-        fan.set(fan_out_size=3)
+        fan.set(fan_out_size=3, spent_tokens=7, spent_usd=0.25)
     spans = exporter.get_finished_spans()
     assert [(span.name, span.kind) for span in reversed(spans)] == [
         ("invoke_agent parent", SpanKind.INTERNAL),
@@ -99,6 +105,10 @@ def test_the_tree_has_the_names_kinds_and_attributes_of_the_conventions(
             "gen_ai.workflow.name": "review",
             "custodes.budget.children": 3,
             "custodes.budget.wall_seconds": 60.0,
+            "custodes.budget.tokens": 9,
+            "custodes.budget.usd": 0.5,
+            "custodes.budget.spent.tokens": 7,
+            "custodes.budget.spent.usd": 0.25,
             "custodes.fan_out.size": 3,
         },
         {

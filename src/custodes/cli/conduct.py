@@ -18,12 +18,14 @@ from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import applies
+from custodes.supervision.budget import Spending
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ENABLE = "cos supervision enable"
 
-Ask = Callable[[Conversation], Awaitable[Sequence[Outcome]]]
+Ask = Callable[[Conversation], Awaitable[tuple[Sequence[Outcome], Spending | None]]]
+"""The outcomes, and what was spent of a budget where there is one."""
 
 
 async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form: Format = "text") -> int:
@@ -32,9 +34,11 @@ async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form
     A signal cancels the conversation: every child and all it started is gone before this returns.
     """
     view = View(name, form)
+    conversation = f"cli-{secrets.token_hex(8)}"
     started = time.monotonic()
     ended_by: list[int] = []
     outcomes: Sequence[Outcome] | None = None
+    spent: Spending | None = None
 
     async with anyio.create_task_group() as group:
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
@@ -53,11 +57,9 @@ async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form
                     try:
                         async with (
                             Supervision(project=project, observer=view.observe) as supervision,
-                            supervision.conversation(
-                                f"cli-{secrets.token_hex(8)}", adapter=adapter
-                            ) as parent,
+                            supervision.conversation(conversation, adapter=adapter) as parent,
                         ):
-                            outcomes = await ask(parent)
+                            outcomes, spent = await ask(parent)
                     finally:
                         view.close()
             group.cancel_scope.cancel()
@@ -68,6 +70,8 @@ async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form
         outcomes if outcomes is not None else view.tree.outcomes,
         time.monotonic() - started,
         cancelled=cancelled,
+        conversation=conversation,
+        spent=spent,
     )
     if form == "json":
         write_json(report)

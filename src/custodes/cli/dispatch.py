@@ -71,7 +71,7 @@ async def dispatch(
     except ValueError as error:  # what was typed, or read, is no text
         raise usage_error(str(error)) from None
 
-    async def ask(parent: Conversation) -> tuple[Outcome, ...]:
-        return (await parent.dispatch(work),)
+    async def ask(parent: Conversation) -> tuple[tuple[Outcome, ...], None]:
+        return (await parent.dispatch(work),), None
 
     return await conduct(project, role, ask, adapter=session_adapter(project, adapter), form=format)

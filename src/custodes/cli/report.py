@@ -10,6 +10,7 @@ import msgspec
 from custodes.cli.explain import estimate_words
 from custodes.cli.output import FAILED, paint, plain, write
 from custodes.policy.explain import Estimate
+from custodes.supervision.budget import Spending
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.work import Attempt, Outcome
 
@@ -47,13 +48,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     outcomes: tuple[Outcome, ...]
     totals: Totals
+    conversation: str = ""
+    """Under which it is on record; empty where there is none."""
+    spent: Spending | None = None
+    """What was spent of the plan's budget; None for one piece of work, and where the run was cancelled."""
 
     @property
     def code(self) -> int:
         return 0 if self.status == "done" else FAILED
 
 
-def report_of(name: str, outcomes: Sequence[Outcome], seconds: float, *, cancelled: bool = False) -> Report:
+def report_of(
+    name: str,
+    outcomes: Sequence[Outcome],
+    seconds: float,
+    *,
+    cancelled: bool = False,
+    conversation: str = "",
+    spent: Spending | None = None,
+) -> Report:
     """``done`` where every child ended well (a dry run counts), else what went wrong."""
     well = all(outcome.status in ("done", "skipped") for outcome in outcomes)
     return Report(
@@ -61,6 +74,8 @@ def report_of(name: str, outcomes: Sequence[Outcome], seconds: float, *, cancell
         status="cancelled" if cancelled else "done" if well else "failed",
         outcomes=tuple(outcomes),
         totals=totals_of(outcomes, seconds),
+        conversation=conversation,
+        spent=spent,
     )
 
 
@@ -112,6 +127,10 @@ def write_report(report: Report) -> None:
     write()
     if report.totals.pools:
         write(f"pools: {'; '.join(_pool(name, pool) for name, pool in report.totals.pools.items())}")
+    if report.spent is not None and (words := tuple(_spent(report.spent))):
+        write(f"budget: {', '.join(words)}")
+    if report.conversation:
+        write(f"conversation: {report.conversation}")
     write(_totals(report))
 
 
@@ -176,6 +195,27 @@ def _entry(entry: object) -> str:
         elif value not in ("", (), None):
             words.append(str(value))
     return ", ".join(words)
+
+
+def _spent(spent: Spending) -> Iterator[str]:
+    """Each limit there is, and what was spent of it."""
+    for noun, total in (
+        ("children", spent.children),
+        ("s", spent.wall_seconds),
+        ("tokens", spent.tokens),
+        ("USD", spent.usd),
+    ):
+        if total.limit is None:
+            continue
+        asides = [f"{_figure(total.estimated)} of it estimated"] if total.estimated else []
+        asides += [f"{_figure(total.overrun)} over"] if total.overrun else []
+        aside = f" ({', '.join(asides)})" if asides else ""
+        yield f"{_figure(total.spent)} of {_figure(total.limit)} {noun}{aside}"
+
+
+def _figure(value: float) -> str:
+    """At most four decimals, and none that say nothing."""
+    return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def _totals(report: Report) -> str:

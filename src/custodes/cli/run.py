@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, Wait, project_at, seconds
+
+if TYPE_CHECKING:
+    from custodes import Conversation, Outcome
+    from custodes.supervision.budget import Spending
 
 
 async def run(
@@ -23,7 +27,9 @@ async def run(
 
     A plan is a YAML file with `steps`, each with an id, a role and a prompt,
     and where wanted: scope, mutable, needs, adapter, model, effort, complexity,
-    timeout and max_wait (seconds).
+    timeout and max_wait (seconds), estimate_tokens and estimate_usd. Beside
+    them: name, max_parallel and budget (children, depth, wall_seconds, tokens,
+    usd, and when_spent: finish or stop).
 
     Example: cos run review.yaml --wait 60
     """
@@ -34,10 +40,9 @@ async def run(
 
     loaded = load_plan(plan)
     default = session_adapter(project, adapter)
-    return await conduct(
-        project,
-        loaded.name,
-        lambda parent: run_plan(parent, loaded, wait=wait_s),
-        adapter=default,
-        form=format,
-    )
+
+    async def ask(parent: Conversation) -> tuple[tuple[Outcome, ...], Spending]:
+        end = await run_plan(parent, loaded, wait=wait_s)
+        return end.outcomes, end.spent
+
+    return await conduct(project, loaded.name, ask, adapter=default, form=format)

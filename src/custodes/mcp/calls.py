@@ -185,6 +185,17 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     wait: Annotated[
         float, Meta(ge=0, description="Seconds it may wait for a refused pool, instead of ending refused.")
     ] = 0
+    estimate_tokens: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Tokens, in and out together, that a budget reserves for one attempt; from past "
+            "attempts or the role's default if not given."
+        ),
+    ] = None
+    estimate_usd: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="USD that a budget reserves for one attempt, likewise."),
+    ] = None
     name: Annotated[str, Meta(description="A label for people.")] = ""
 
 
@@ -199,8 +210,26 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
     when_spent: Annotated[
         Literal["finish", "stop"],
-        Meta(description="finish: what runs then keeps its own timeout; stop: it is cancelled."),
+        Meta(
+            description="finish: what runs then keeps its own timeout; stop: it is cancelled, and so is a "
+            "child that uses more tokens or USD than there are."
+        ),
     ] = "finish"
+    tokens: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Tokens, in and out together. A child that no longer fits is refused, not kept."),
+    ] = None
+    usd: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(
+            description="USD. An adapter that reports no cost needs a model with a declared price, or "
+            "estimate_usd on the work."
+        ),
+    ] = None
+    depth: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Levels of children; 1 is this call's own."),
+    ] = None
 
 
 class FanOutCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

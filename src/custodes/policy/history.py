@@ -28,6 +28,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     succeeded: bool
     seconds: float
     cost_usd: float | None = None
+    tokens: int | None = None
+    """In and out together."""
 
 
 class Rating(msgspec.Struct, frozen=True, kw_only=True):

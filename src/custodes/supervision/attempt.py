@@ -22,6 +22,7 @@ from custodes.adapters.port import (
     Failure,
     Progress,
     ProgressSink,
+    Usage,
 )
 from custodes.adapters.process_errors import KeeperError
 from custodes.adapters.registry import Registry
@@ -37,7 +38,7 @@ from custodes.supervision.leases import Hold
 from custodes.supervision.outcomes import failed_status
 from custodes.supervision.prompt import prompt_for
 from custodes.supervision.records import AttemptEnd
-from custodes.supervision.work import Attempt, Outcome
+from custodes.supervision.work import Attempt, Outcome, Shortfall
 from custodes.telemetry import SpanHandle, envelope
 
 logger = logging.getLogger("custodes.dispatch")
@@ -53,6 +54,14 @@ AT_WORK = ("output", "tool")
 CATEGORIES = get_args(Category)
 
 
+class BudgetSpentError(Exception):
+    """A running attempt was stopped: what it used no longer fitted the fan-out's budget."""
+
+    def __init__(self, shortfall: Shortfall) -> None:
+        super().__init__(str(shortfall))
+        self.shortfall = shortfall
+
+
 @dataclass(slots=True)
 class AttemptRun:
     """``covers`` is the category of the failure that this attempt stands in for; None for a first choice."""
@@ -65,6 +74,10 @@ class AttemptRun:
     covers: str | None
     hold: Hold
     _accepted: bool = False
+    _used: Usage | None = None
+    """What the runtime has reported so far."""
+    _short: Shortfall | None = None
+    _within_budget: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _started: float = field(default_factory=time.monotonic)
 
     async def perform(
@@ -74,6 +87,8 @@ class AttemptRun:
 
         Cancelled, the runtime ends what it started first, and the ticket is settled as a cancel of the
         caller's own, which says nothing about the pool.
+
+        :raises BudgetSpentError: the budget stopped it; it is settled as cancelled is.
         """
         route, admission = self.route, self.admission
         self._emit(
@@ -98,16 +113,21 @@ class AttemptRun:
         )
         with span:
             try:
-                result = await self._call(descriptor, span)
+                with self._within_budget:
+                    result = await self._call(descriptor, span)
             except anyio.get_cancelled_exc_class():
-                attempts.append(self._attempt(DispatchResult()))
-                with anyio.CancelScope(shield=True):
-                    await self._settle(DispatchResult(), None, cancelled=True)
+                await self._ended_early(attempts)
                 raise
+            if self._within_budget.cancelled_caught and self._short is not None:
+                await self._ended_early(attempts)
+                span.end(error_type="budget")
+                raise BudgetSpentError(self._short)
             evidence, failure = evidence_of(self.job.role, result, accepted=self._accepted)
             attempts.append(self._attempt(result, failure))
             if failure is not None:
                 self.hold.left += failure.left
+            unused = failure is not None and failure.outcome == "known_failed" and not failure.accepted
+            self.job.account.settle(self.job.run_id, result.usage, unused=unused)
             with anyio.CancelScope(shield=True):
                 await self._settle(result, failure)
             self._emit(
@@ -123,6 +143,14 @@ class AttemptRun:
                 )
                 span.end(error_type=failure.category)
             return evidence, failure
+
+    async def _ended_early(self, attempts: list[Attempt]) -> None:
+        """It was stopped: what it used is known in part at most, and says nothing about the pool."""
+        stopped = DispatchResult(usage=self._used)
+        attempts.append(self._attempt(stopped))
+        self.job.account.release(self.job.run_id)
+        with anyio.CancelScope(shield=True):
+            await self._settle(stopped, None, cancelled=True)
 
     async def _call(self, descriptor: Descriptor, parent: SpanHandle) -> DispatchResult:
         """Call the runtime under a deadline of our own; whatever it raises becomes a normalized failure."""
@@ -155,7 +183,20 @@ class AttemptRun:
         if progress.kind in AT_WORK and not self._accepted:
             self._accepted = True
             self._confirm()
+        if progress.usage is not None:
+            self._has_used(progress.usage)
         self._emit(AttemptProgress, number=self.number, progress=progress)
+
+    def _has_used(self, usage: Usage) -> None:
+        """What the attempt has used in all so far: it is stopped once that no longer fits the budget."""
+        try:
+            self._used = _checked(DispatchResult(usage=usage)).usage
+        except _NoResultError as error:
+            logger.warning("adapter %s told of usage that is none: %s", self.route.adapter, error)
+            return
+        self._short = self._short or self.job.account.observe(self.job.run_id, self._used)
+        if self._short is not None:
+            self._within_budget.cancel()
 
     def _confirm(self) -> None:
         """The first model output: a probe is confirmed now, not at the end of the work."""

@@ -1,18 +1,70 @@
-"""One ledger for a whole fan-out: what it may spend, what is taken, and why no more is given."""
+"""One ledger for a whole fan-out: what it may spend, what is reserved and spent, and why no more is given.
+
+Pure functions on frozen Structs. Amounts are integers (USD in billionths), since sums of floats drift: of 10
+with 9.9 spent, 0.1 must still fit. The executor beside them is :mod:`custodes.supervision.account`.
+"""
 
 from __future__ import annotations
 
-import msgspec
+from typing import Literal
 
-from custodes.supervision.work import Budget
+import msgspec
+from msgspec.structs import replace
+
+from custodes.supervision.work import Budget, Limit, Shortfall
+
+_NANO = 1_000_000_000
+_METERED: tuple[Literal["tokens", "usd"], ...] = ("tokens", "usd")
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """What something takes: tokens in and out together, and USD. None is not known. ``tokens_from`` and
+    ``usd_from`` say where an estimate comes from."""
+
+    tokens: int | None = None
+    usd: float | None = None
+    tokens_from: str = ""
+    usd_from: str = ""
+
+
+class Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """Exact: ``tokens``, and ``usd`` in billionths of a USD."""
+
+    tokens: int = 0
+    usd: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(tokens=self.tokens + other.tokens, usd=self.usd + other.usd)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(tokens=self.tokens - other.tokens, usd=self.usd - other.usd)
+
+    def at_least(self, other: Amount) -> Amount:
+        return Amount(tokens=max(self.tokens, other.tokens), usd=max(self.usd, other.usd))
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt was granted, and what of it was seen used so far."""
+
+    granted: Amount = Amount()
+    used: Amount = Amount()
+
+    @property
+    def held(self) -> Amount:
+        """What is still set aside for it."""
+        return (self.granted - self.used).at_least(Amount())
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """``opened_at`` is on the host loop's clock, in seconds."""
+    """``opened_at`` is on the host loop's clock, in seconds. ``estimated`` is the part of ``spent`` that no
+    runtime reported: it was settled at its reservation."""
 
     budget: Budget
     opened_at: float
     children: int = 0
+    reserved: Amount = Amount()
+    spent: Amount = Amount()
+    estimated: Amount = Amount()
 
     def wall_seconds_left(self, now: float) -> float | None:
         """Seconds until nothing more may start; None without a limit."""
@@ -21,27 +73,179 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
         return self.opened_at + self.budget.wall_seconds - now
 
 
-class Exceeded(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the ledger gives nothing, in a sentence that says what was left."""
+class Total(msgspec.Struct, frozen=True, kw_only=True):
+    """One limit's account. ``left`` is None without a limit; ``estimated`` is the part of ``spent`` that was
+    not reported; ``overrun`` is what was spent beyond the limit."""
 
-    reason: str
+    limit: float | None
+    spent: float
+    reserved: float = 0
+    left: float | None
+    estimated: float = 0
+    overrun: float = 0
 
 
-def take_child(ledger: Ledger, now: float) -> tuple[Ledger, Exceeded | None]:
-    """Reserve one child. Refused past the number of children or the fan-out's deadline."""
-    limit = ledger.budget.children
+class Spending(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fan-out has spent. ``tokens`` are those in and out together."""
+
+    children: Total
+    wall_seconds: Total
+    tokens: Total
+    usd: Total
+
+
+def take_child(ledger: Ledger, now: float, depth: int = 1) -> tuple[Ledger, Shortfall | None]:
+    """Count one child, at this depth below the parent that owns the ledger. Refused past the number of
+    children, the depth or the fan-out's deadline."""
+    limit, deepest = ledger.budget.children, ledger.budget.depth
+    if deepest is not None and depth > deepest:
+        return ledger, Shortfall(limit="depth", allowed=deepest, spent=deepest, left=0, needed=depth)
     if limit is not None and ledger.children >= limit:
-        return ledger, Exceeded(reason=f"the fan-out's budget of {limit} children is spent; 0 were left")
+        return ledger, Shortfall(limit="children", allowed=limit, spent=ledger.children, left=0, needed=1)
     if (late := may_start(ledger, now)) is not None:
         return ledger, late
-    return msgspec.structs.replace(ledger, children=ledger.children + 1), None
+    return replace(ledger, children=ledger.children + 1), None
 
 
-def may_start(ledger: Ledger, now: float) -> Exceeded | None:
+def may_start(ledger: Ledger, now: float) -> Shortfall | None:
     """Whether an attempt may start at ``now``: nothing starts after the fan-out's deadline."""
-    left = ledger.wall_seconds_left(now)
-    if left is None or left > 0:
+    left, limit = ledger.wall_seconds_left(now), ledger.budget.wall_seconds
+    if left is None or limit is None or left > 0:
         return None
-    return Exceeded(
-        reason=f"the fan-out's budget of {ledger.budget.wall_seconds:g} s is spent; nothing starts after it"
+    return Shortfall(limit="wall_seconds", allowed=limit, spent=now - ledger.opened_at, left=0)
+
+
+def fits(ledger: Ledger, need: Measure) -> Shortfall | None:
+    """Why ``need`` cannot be reserved now, or None. What is not known needs only that something is left."""
+    for limit in _METERED:
+        allowed = _limit(ledger.budget, limit)
+        if allowed is None:
+            continue
+        spent, reserved = getattr(ledger.spent, limit), getattr(ledger.reserved, limit)
+        left = allowed - spent - reserved
+        needed = getattr(_amount(need), limit)
+        if needed > left or left <= 0:
+            return Shortfall(
+                limit=limit,
+                allowed=_figure(limit, allowed),
+                spent=_figure(limit, spent),
+                reserved=_figure(limit, reserved),
+                left=_figure(limit, max(left, 0)),
+                needed=_figure(limit, needed),
+                source=getattr(need, f"{limit}_from") if needed else "",
+            )
+    return None
+
+
+def reserve(ledger: Ledger, need: Measure) -> tuple[Ledger, Reservation | Shortfall]:
+    """Set aside what an attempt needs of each limited amount: all of it, or nothing and the reason."""
+    if (short := fits(ledger, need)) is not None:
+        return ledger, short
+    wanted, budget = _amount(need), ledger.budget
+    granted = Amount(
+        tokens=wanted.tokens if budget.tokens is not None else 0,
+        usd=wanted.usd if budget.usd is not None else 0,
     )
+    return replace(ledger, reserved=ledger.reserved + granted), Reservation(granted=granted)
+
+
+def observe(ledger: Ledger, reservation: Reservation, used: Measure) -> tuple[Ledger, Reservation]:
+    """The attempt was seen to have used so much in all: that is spent, and no longer only reserved."""
+    seen = _amount(used).at_least(reservation.used)
+    after = replace(reservation, used=seen)
+    return replace(
+        ledger,
+        reserved=ledger.reserved - reservation.held + after.held,
+        spent=ledger.spent + (seen - reservation.used),
+    ), after
+
+
+def settle(ledger: Ledger, reservation: Reservation, used: Measure) -> Ledger:
+    """The attempt ended, and used so much in all. What is not known is settled at its reservation, or at
+    what was seen where that is more."""
+    known = _amount(used)
+    reckoned = reservation.granted.at_least(reservation.used)
+    final = Amount(
+        tokens=reckoned.tokens if used.tokens is None else known.tokens,
+        usd=reckoned.usd if used.usd is None else known.usd,
+    )
+    guessed = Amount(
+        tokens=final.tokens - reservation.used.tokens if used.tokens is None else 0,
+        usd=final.usd - reservation.used.usd if used.usd is None else 0,
+    )
+    return replace(
+        ledger,
+        reserved=ledger.reserved - reservation.held,
+        spent=ledger.spent + (final - reservation.used),
+        estimated=ledger.estimated + guessed,
+    )
+
+
+def refund(ledger: Ledger, reservation: Reservation) -> Ledger:
+    """The attempt never started, or is known to have used nothing more than was seen."""
+    return replace(ledger, reserved=ledger.reserved - reservation.held)
+
+
+def overdrawn(ledger: Ledger) -> Shortfall | None:
+    """The first amount of which more is spent and reserved than the budget has; what is reserved for others
+    is theirs."""
+    for limit in _METERED:
+        allowed = _limit(ledger.budget, limit)
+        spent, reserved = getattr(ledger.spent, limit), getattr(ledger.reserved, limit)
+        if allowed is not None and spent + reserved > allowed:
+            return Shortfall(
+                limit=limit,
+                allowed=_figure(limit, allowed),
+                spent=_figure(limit, spent),
+                reserved=_figure(limit, reserved),
+                left=0,
+                needed=0,
+            )
+    return None
+
+
+def spending(ledger: Ledger, now: float) -> Spending:
+    """The ledger's totals as people and programs read them."""
+    budget, seconds = ledger.budget, now - ledger.opened_at
+    return Spending(
+        children=Total(
+            limit=budget.children,
+            spent=ledger.children,
+            left=None if budget.children is None else budget.children - ledger.children,
+        ),
+        wall_seconds=Total(
+            limit=budget.wall_seconds,
+            spent=round(seconds, 3),
+            left=None if budget.wall_seconds is None else round(max(0.0, budget.wall_seconds - seconds), 3),
+            overrun=0 if budget.wall_seconds is None else round(max(0.0, seconds - budget.wall_seconds), 3),
+        ),
+        tokens=_total(ledger, "tokens"),
+        usd=_total(ledger, "usd"),
+    )
+
+
+def _total(ledger: Ledger, limit: Literal["tokens", "usd"]) -> Total:
+    allowed = _limit(ledger.budget, limit)
+    spent, reserved = getattr(ledger.spent, limit), getattr(ledger.reserved, limit)
+    return Total(
+        limit=None if allowed is None else _figure(limit, allowed),
+        spent=_figure(limit, spent),
+        reserved=_figure(limit, reserved),
+        left=None if allowed is None else _figure(limit, max(0, allowed - spent - reserved)),
+        estimated=_figure(limit, getattr(ledger.estimated, limit)),
+        overrun=0 if allowed is None else _figure(limit, max(0, spent - allowed)),
+    )
+
+
+def _limit(budget: Budget, limit: Literal["tokens", "usd"]) -> int | None:
+    if limit == "tokens":
+        return budget.tokens
+    return None if budget.usd is None else round(budget.usd * _NANO)
+
+
+def _amount(measure: Measure) -> Amount:
+    return Amount(tokens=measure.tokens or 0, usd=round((measure.usd or 0) * _NANO))
+
+
+def _figure(limit: Limit, amount: int) -> float:
+    return amount / _NANO if limit == "usd" else amount

@@ -24,15 +24,15 @@ from custodes.policy.routing import Route
 from custodes.policy.settings import SettingsError
 from custodes.policy.trigger import applies
 from custodes.supervision.admission import Admission, Admit, Candidate, Refused
-from custodes.supervision.attempt import CANCEL_GRACE_S, PROOF_BOUND_S, AttemptRun
+from custodes.supervision.attempt import CANCEL_GRACE_S, PROOF_BOUND_S, AttemptRun, BudgetSpentError
 from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
-from custodes.supervision.health import admit
+from custodes.supervision.health import admit, withdraw
 from custodes.supervision.job import Job, Services
 from custodes.supervision.leases import Hold, ScopeRefusedError
 from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
 from custodes.supervision.records import AttemptStart
-from custodes.supervision.refusal import capacity_refusal
+from custodes.supervision.refusal import budget_refusal, capacity_refusal
 from custodes.supervision.scopes import READ_ONLY, Scope, resolve
 from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status
 from custodes.telemetry import SpanHandle
@@ -158,7 +158,10 @@ class Dispatch:
                 covers=covers,
                 hold=hold,
             )
-            evidence, failure = await run.perform(self.span, self.attempts)
+            try:
+                evidence, failure = await run.perform(self.span, self.attempts)
+            except BudgetSpentError as error:
+                return self.outcome("cancelled", refusal=budget_refusal(error.shortfall, route))
             if failure is None:
                 return self.outcome("done", evidence=evidence)
             if may_try_again(failure, job.mutable):
@@ -173,8 +176,8 @@ class Dispatch:
     async def _admit(self, candidates: tuple[Route, ...], hold: Hold) -> tuple[Route, Admission] | Refusal:
         """A ticket for the first candidate that may run now, or why none may."""
         job, services = self.job, self.services
-        if (late := job.may_start()) is not None:
-            return self._refusal("budget", late.reason)
+        if (late := job.account.may_start()) is not None:
+            return budget_refusal(late, job.candidates[0])
         try:
             settings = services.settings.read()
         except SettingsError as error:
@@ -189,6 +192,11 @@ class Dispatch:
         passed_over = (*job.passed_over, *unavailable)
         if not live:
             return self._refusal("unavailable", unavailable[0], (*job.passed_over, *unavailable[1:]))
+        described = [(route, registry.descriptors[route.adapter]) for route in live]
+        live, short = job.account.reserve(job.run_id, job.work, described)
+        if not live:
+            return budget_refusal(short[0], described[0][0], (*passed_over, *map(str, short[1:])))
+        passed_over = (*passed_over, *map(str, short))
         ask = Admit(
             candidates=tuple(_candidate(route, registry) for route in live),
             attempt=AttemptStart(
@@ -209,7 +217,12 @@ class Dispatch:
             return self._refusal("unavailable", f"the health of its pool cannot be asked: {error}")
         if isinstance(answer, Refused):
             return capacity_refusal(answer, job.candidates[0], passed_over)
-        return live[answer.candidate], answer
+        route = live[answer.candidate]
+        descriptor = registry.descriptors[route.adapter]
+        if (gone := job.account.begin(job.run_id, job.work, route, descriptor)) is not None:
+            await withdraw(services.health, ask)
+            return budget_refusal(gone, route, passed_over)
+        return route, answer
 
     def _fenced_off(self, hold: Hold) -> Outcome:
         """Somebody else may have written there meanwhile: what it says of its work is not passed on."""

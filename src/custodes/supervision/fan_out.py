@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from custodes.actors import ActorError, ActorRef, ChildSpec
+from custodes.policy.history import Record
 from custodes.store import StoreError
+from custodes.supervision.account import Account
 from custodes.supervision.attempt import run_plainly
-from custodes.supervision.budget import Exceeded, Ledger, may_start, take_child
+from custodes.supervision.budget import Ledger, Spending
 from custodes.supervision.child import Child, ChildActor, Run, new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.job import Frozen, Job, Plain, Unsupervised, freeze
 from custodes.supervision.outcomes import cancelled, host_failed, proposed, record_unrun, refused
+from custodes.supervision.refusal import budget_refusal
 from custodes.supervision.work import Budget, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
 
@@ -42,6 +45,7 @@ class FanOut:
         self._supervision = conversation.supervision
         self._name = name
         self._budget = budget
+        self._account = Account.of(budget)
         if max_parallel is not None and max_parallel < 1:
             raise ValueError(f"max_parallel={max_parallel} runs nothing; 1 or more would work")
         self._slots = anyio.CapacityLimiter(max_parallel) if max_parallel else None
@@ -56,7 +60,7 @@ class FanOut:
         # Not before: the disabled path makes a fan-out, enters none, and is measured in microseconds.
         self._wakeup = anyio.Event()
         self._sleeper = anyio.CancelScope()
-        self._ledger = Ledger(budget=self._budget, opened_at=anyio.current_time())
+        self._account.open()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._launch_in_order)
@@ -83,9 +87,15 @@ class FanOut:
             for child in self._children:
                 if child.result is None:  # it was never launched
                     self._end(child, cancelled(child.run_id, child.work))
+            self._account.close()
             self._conversation.fan_outs.discard(self)
             if self._span is not None:
-                self._span.set(fan_out_size=len(self._children))
+                spent = self.spent
+                self._span.set(
+                    fan_out_size=len(self._children),
+                    spent_tokens=int(spent.tokens.spent),
+                    spent_usd=spent.usd.spent,
+                )
                 self._span.end_for(kind)
 
     def start(self, work: Work) -> Child:
@@ -104,6 +114,16 @@ class FanOut:
         if any(result is None for result in results):
             raise RuntimeError("children still run; read the outcomes once the block is left")
         return tuple(result for result in results if result is not None)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget's ledger as it stands now: a value, which later spending does not change."""
+        return self._account.ledger
+
+    @property
+    def spent(self) -> Spending:
+        """The ledger's totals now; final once the block is left."""
+        return self._account.spending
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """End every child that still runs, and wait until all are gone. Idempotent."""
@@ -124,7 +144,7 @@ class FanOut:
             conversation=conversation.id,
             session=conversation.adapter,
             host=conversation.host_dispatch,
-            may_start=self._may_start,
+            account=self._account,
             fan_slots=self._slots,
         )
 
@@ -133,9 +153,9 @@ class FanOut:
         if not self._open:
             raise RuntimeError("this fan-out has ended; ask for children inside its block")
         if isinstance(frozen, Job):
-            self._ledger, exceeded = take_child(self._ledger, anyio.current_time())
-            if exceeded is not None:
-                frozen = Refusal(category="budget", reason=exceeded.reason, route=frozen.candidates[0])
+            short = self._account.take_child()
+            if short is not None:
+                frozen = budget_refusal(short, frozen.candidates[0])
         child = Child(run_id, work, self._cancel_child)
         self._children.append(child)
         self._unended += 1
@@ -173,7 +193,9 @@ class FanOut:
             )
             return
         if isinstance(frozen, Job):
-            await self._launch_job(child, frozen.informed(await tree.history()), tree)
+            frozen = self._reserved(child, frozen, await tree.history())
+        if isinstance(frozen, Job):
+            await self._launch_job(child, frozen, tree)
             return
         run_id, work = child.run_id, child.work
         if isinstance(frozen, Refusal):
@@ -183,6 +205,19 @@ class FanOut:
             outcome = proposed(run_id, work, route, frozen.estimate(route))
         await record_unrun(tree.services.health, self._conversation.id, outcome, mutable=False)
         self._end(child, outcome)
+
+    def _reserved(self, child: Child, job: Job, records: tuple[Record, ...]) -> Job | Refusal:
+        """The job with what its first attempt needs set aside, before it waits for a slot: so it is those
+        asked for first that get what there is."""
+        self._account.records = records
+        job = job.informed(records)
+        described = self._supervision.registry().descriptors
+        routes = [(r, described[r.adapter]) for r in job.candidates if r.adapter in described]
+        affordable, short = self._account.reserve(child.run_id, job.work, routes)
+        if affordable or not short:
+            return job
+        others = (*job.passed_over, *map(str, short[1:]))
+        return budget_refusal(short[0], job.candidates[0], others)
 
     async def _launch_job(self, child: Child, job: Job, tree: Tree) -> None:
         actor = ChildActor(job, tree.services, self._parent_span(tree))
@@ -245,9 +280,6 @@ class FanOut:
             await anyio.sleep(seconds)
             await self.cancel("the fan-out's wall seconds are spent")
 
-    def _may_start(self) -> Exceeded | None:
-        return may_start(self._ledger, anyio.current_time())
-
     def _parent_span(self, tree: Tree) -> SpanHandle:
         conversation = self._conversation.span(tree)
         if self._name is None:
@@ -258,6 +290,7 @@ class FanOut:
 
     def _end(self, child: Child, outcome: Outcome) -> None:
         if child.end(outcome):
+            self._account.release(child.run_id)
             self._stops.pop(child.run_id, None)
             self._emit(child, ChildEnded, outcome=outcome)
             self._unended -= 1

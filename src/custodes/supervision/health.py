@@ -167,10 +167,17 @@ async def admit(health: ActorRef, ask: Admit) -> Admission | Refused:
     try:
         return await health.ask(ask)
     except BaseException:
-        # Waited for: the tree may be about to end, and what only waits in the mailbox ends with it.
-        with anyio.move_on_after(LAST_WAIT_S, shield=True), suppress(ActorError):
-            await health.ask(Withdraw(ask.id))
+        await withdraw(health, ask)
         raise
+
+
+async def withdraw(health: ActorRef, ask: Admit) -> None:
+    """Give back what an ask was granted and nothing was done with, also from a task that is being cancelled.
+
+    Waited for: the tree may be about to end, and what only waits in the mailbox ends with it.
+    """
+    with anyio.move_on_after(LAST_WAIT_S, shield=True), suppress(ActorError):
+        await health.ask(Withdraw(ask.id))
 
 
 async def settle(health: ActorRef, message: Settle) -> bool:

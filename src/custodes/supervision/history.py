@@ -1,4 +1,5 @@
-"""What the attempts on record say of a role's work, for the empirical step of routing (`policy.history`)."""
+"""What the attempts on record say of a role's work: for the empirical step of routing (`policy.history`), and
+for what one more attempt is reckoned at (`supervision.reckoning`)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ runtime works; nor does one whose host died."""
 async def recorded(connection: Connection, rows: int = ROWS) -> tuple[Record, ...]:
     """The newest attempts that ran to an end of their own, newest first."""
     found = await connection.execute_fetchall(
-        "SELECT role, adapter, model, status = 'done', ended - started, cost_usd FROM attempts "  # noqa: S608  # our own words
+        "SELECT role, adapter, model, status = 'done', ended - started, cost_usd, "  # noqa: S608  # our own words
+        "input_tokens + output_tokens FROM attempts "
         f"WHERE ended IS NOT NULL AND adapter IS NOT NULL AND ({_ENDED_BY_ITSELF}) "
         "ORDER BY ended DESC, id LIMIT ?",
         (rows,),
@@ -31,6 +33,7 @@ async def recorded(connection: Connection, rows: int = ROWS) -> tuple[Record, ..
             succeeded=bool(succeeded),
             seconds=max(0.0, seconds),
             cost_usd=cost_usd,
+            tokens=tokens,
         )
-        for role, adapter, model, succeeded, seconds, cost_usd in found
+        for role, adapter, model, succeeded, seconds, cost_usd, tokens in found
     )

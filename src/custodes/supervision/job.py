@@ -21,7 +21,7 @@ from custodes.policy.routing import Resolution, Route, RouteRequest
 from custodes.policy.routing import resolve as resolve_route
 from custodes.policy.settings import Settings, SettingsError
 from custodes.policy.trigger import applies
-from custodes.supervision.budget import Exceeded
+from custodes.supervision.account import Account
 from custodes.supervision.events import Event
 from custodes.supervision.leases import Leases
 from custodes.supervision.work import Outcome, Refusal, Work
@@ -75,7 +75,7 @@ class Job:
     """The route first, then what the fallback policy lets stand in for it."""
     passed_over: tuple[str, ...]
     question: Question
-    may_start: Callable[[], Exceeded | None]
+    account: Account
     fan_slots: anyio.CapacityLimiter | None = None
 
     def informed(self, records: tuple[Record, ...]) -> Job:
@@ -148,7 +148,7 @@ def freeze(
     conversation: str,
     session: str,
     host: HostDispatch | None,
-    may_start: Callable[[], Exceeded | None],
+    account: Account,
     fan_slots: anyio.CapacityLimiter | None = None,
 ) -> Frozen:
     """Decide once, as the work is asked for. Where supervision is off this is one stat of the settings file.
@@ -202,7 +202,7 @@ def freeze(
         candidates=resolution.candidates,
         passed_over=tuple(str(other) for other in resolution.passed_over),
         question=question,
-        may_start=may_start,
+        account=account,
         fan_slots=fan_slots,
     )
 
@@ -217,6 +217,10 @@ def _problem(work: Work) -> str | None:
         return f"a timeout of {work.timeout:g} s is none; a number of seconds above 0 would work"
     if not 0 <= work.wait < math.inf:
         return f"a wait of {work.wait:g} s is none; 0 or more seconds would work"
+    if work.estimate_tokens is not None and work.estimate_tokens < 0:
+        return f"an estimate of {work.estimate_tokens} tokens is none; a number of 0 or more would work"
+    if work.estimate_usd is not None and not 0 <= work.estimate_usd < math.inf:
+        return f"an estimate of {work.estimate_usd:g} USD is none; a number of 0 or more would work"
     return None
 
 

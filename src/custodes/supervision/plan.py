@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import graphlib
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import msgspec
@@ -12,10 +13,11 @@ from custodes.adapters.errors import DescriptorError, instead, near_miss
 from custodes.adapters.manifest import MAX_BYTES, parse_mapping
 from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role, unknown_role
+from custodes.supervision.budget import Spending
 from custodes.supervision.child import Child
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.fan_out import FanOut
-from custodes.supervision.work import Budget, Outcome, Refusal, Work
+from custodes.supervision.work import Budget, Limit, Outcome, Refusal, Work
 
 
 class PlanError(ValueError):
@@ -24,7 +26,8 @@ class PlanError(ValueError):
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One piece of work. ``needs`` are the steps whose evidence it is handed. ``timeout`` and ``max_wait``
-    are seconds; ``max_wait`` is how long it may wait for a refused pool to recover."""
+    are seconds; ``max_wait`` is how long it may wait for a refused pool to recover. ``estimate_tokens`` and
+    ``estimate_usd`` are what the budget reserves for one attempt of it, instead of what it would reckon."""
 
     id: str
     role: Role
@@ -38,6 +41,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     complexity: Complexity | None = None
     timeout: float | None = None
     max_wait: float | None = None
+    estimate_tokens: int | None = None
+    estimate_usd: float | None = None
+
+
+class PlanEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan came to: ``outcomes`` in its steps' order, and what it ``spent`` of its budget."""
+
+    outcomes: tuple[Outcome, ...]
+    spent: Spending
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,11 +94,10 @@ def check(plan: Plan) -> str | None:
         return "steps: a plan needs at least one step"
     if plan.max_parallel is not None and plan.max_parallel < 1:
         return f"max_parallel: {plan.max_parallel} runs nothing; 1 or more would work"
-    children, wall = plan.budget.children, plan.budget.wall_seconds
-    if children is not None and children < 1:
-        return f"budget.children: {children} runs nothing; 1 or more would work"
-    if wall is not None and not 0 < wall < float("inf"):
-        return f"budget.wall_seconds: {wall} is no number of seconds above 0"
+    for limit in get_args(Limit):
+        if getattr(plan.budget, limit) == 0:
+            least = "1 or more" if limit in ("children", "depth", "tokens") else "a number above 0"
+            return f"budget.{limit}: 0 runs nothing; {least} would work"
     for number, step in enumerate(plan.steps):
         if ids.index(step.id) != number:
             return f"steps[{number}].id: {step.id!r} is used twice; each step needs an id of its own"
@@ -94,6 +105,10 @@ def check(plan: Plan) -> str | None:
             seconds = getattr(step, name)
             if seconds is not None and not 0 < seconds < float("inf"):
                 return f"steps[{number}].{name}: {seconds} is no number of seconds above 0"
+        for name in ("estimate_tokens", "estimate_usd"):
+            amount = getattr(step, name)
+            if amount is not None and not 0 <= amount < float("inf"):
+                return f"steps[{number}].{name}: {amount} is no number of 0 or more"
         for need in step.needs:
             if need not in ids:
                 return f"steps[{number}].needs: there is no step {need!r}{near_miss(need, ids)}"
@@ -105,7 +120,7 @@ def check(plan: Plan) -> str | None:
     return None
 
 
-async def run_plan(parent: Conversation, plan: Plan, *, wait: float | None = None) -> tuple[Outcome, ...]:
+async def run_plan(parent: Conversation, plan: Plan, *, wait: float | None = None) -> PlanEnd:
     """Run every step once those it needs are done; outcomes come in the plan's order.
 
     A step whose need did not end well is refused and says so. ``wait`` is the ``max_wait`` of steps that
@@ -129,7 +144,7 @@ async def run_plan(parent: Conversation, plan: Plan, *, wait: float | None = Non
             start_ready()
 
         start_ready()
-    return tuple(outcomes[step.id] for step in plan.steps)
+    return PlanEnd(outcomes=tuple(outcomes[step.id] for step in plan.steps), spent=fan.spent)
 
 
 def _start(fan: FanOut, step: Step, outcomes: dict[str, Outcome], wait: float | None) -> Child:
@@ -154,6 +169,8 @@ def _work(step: Step, needs: list[Outcome], wait: float | None) -> Work:
         complexity=step.complexity,
         timeout=step.timeout,
         wait=max_wait or 0,
+        estimate_tokens=step.estimate_tokens,
+        estimate_usd=step.estimate_usd,
         name=step.id,
     )
 
@@ -177,4 +194,6 @@ def _explain(problem: str) -> str:
         wrong = message.removeprefix("Object contains unknown field ").strip("`")
         shape = {"": Plan, "budget": Budget}.get(place, Step)
         message = f"unknown key {wrong!r}; {instead(wrong, shape.__struct_fields__)}"
+    if place and message.startswith(f"{place}."):  # a Struct's own check, which names its field
+        return message
     return f"{place}: {message}" if place else message

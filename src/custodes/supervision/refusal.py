@@ -5,7 +5,7 @@ from __future__ import annotations
 from custodes.policy import wording
 from custodes.policy.routing import Route
 from custodes.supervision.admission import Refused
-from custodes.supervision.work import Refusal, Waiting
+from custodes.supervision.work import Refusal, Shortfall, Waiting
 
 
 def capacity_refusal(refused: Refused, route: Route, passed_over: tuple[str, ...]) -> Refusal:
@@ -27,6 +27,17 @@ def capacity_refusal(refused: Refused, route: Route, passed_over: tuple[str, ...
         retry_after_s=soonest,
         route=route,
         passed_over=(*passed_over, *(mark.reason for mark in refused.unavailable)),
+    )
+
+
+def budget_refusal(shortfall: Shortfall, route: Route | None, passed_over: tuple[str, ...] = ()) -> Refusal:
+    """The refusal of a budget that has no more to give, with what was left of it as data."""
+    return Refusal(
+        category="budget",
+        reason=str(shortfall),
+        route=route,
+        passed_over=passed_over,
+        shortfall=shortfall,
     )
 
 

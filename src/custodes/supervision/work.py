@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -17,6 +18,8 @@ RefusalCategory = Literal[
     "capacity", "auth", "unavailable", "invalid", "budget", "disabled", "settings", "need"
 ]
 PoolState = Literal["healthy", "cooling_down", "half_open"]
+Limit = Literal["children", "depth", "wall_seconds", "tokens", "usd"]
+"""What a budget may limit."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +28,9 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     ``scope`` names what the child may change, as paths relative to the project (or absolute); empty
     means the whole project where the work is mutable. ``mutable`` is the role's own default where None.
     ``timeout`` bounds one attempt, in seconds. ``wait`` is how many seconds the child may wait for a
-    refused pool to recover, holding no slot, scope or lease.
+    refused pool to recover, holding no slot, scope or lease. ``estimate_tokens`` and ``estimate_usd`` are
+    what the caller reckons one attempt at (tokens in and out together): a budget reserves that instead of
+    what it would reckon itself.
     """
 
     role: str
@@ -38,6 +43,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     complexity: Complexity | None = None
     timeout: float | None = None
     wait: float = 0
+    estimate_tokens: int | None = None
+    estimate_usd: float | None = None
     name: str = ""
     """A label for people (a plan step's id); the role where empty."""
 
@@ -65,12 +72,66 @@ def _field_types() -> dict[str, Any]:
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a whole fan-out may spend. None is no limit. Nothing starts once ``wall_seconds`` have passed;
-    what runs by then keeps its own timeout (``when_spent="stop"`` cancels it instead)."""
+    """What a whole fan-out may spend. None is no limit.
+
+    ``children``, ``depth`` (levels of children: 1 is the parent's own) and ``wall_seconds`` are hard: nothing
+    starts past them. ``tokens`` (in and out together) and ``usd`` are reserved before a start and settled at
+    what was used, so that they are overrun by no more than what the attempts in flight take beyond their
+    reservations. What runs by then keeps its own timeout; ``when_spent="stop"`` cancels it instead: every
+    child at the end of the wall seconds, and a child whose use no longer fits the tokens or USD.
+
+    :raises ValueError: a limit is no number of 0 or more.
+    """
 
     children: int | None = None
     wall_seconds: float | None = None
     when_spent: Literal["finish", "stop"] = "finish"
+    tokens: int | None = None
+    usd: float | None = None
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in get_args(Limit):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise ValueError(f"budget.{name}: {value} is no number of 0 or more")
+
+
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
+    """The limit of a budget that was met. ``needed`` is what one more attempt was reckoned at, from
+    ``source``; None where that cannot be told."""
+
+    limit: Limit
+    allowed: float
+    spent: float
+    reserved: float = 0
+    left: float
+    needed: float | None = None
+    source: str = ""
+
+    def __str__(self) -> str:
+        if self.limit == "wall_seconds":
+            return f"the fan-out's budget of {self.allowed:g} s is spent; nothing starts after it"
+        if self.limit == "depth":
+            return f"the fan-out's budget allows {_level(self.allowed)}; this child would be one deeper"
+        budget = f"the fan-out's budget of {self._words(self.allowed)}"
+        if self.limit == "children":
+            return f"{budget} is spent; 0 were left"
+        taken = f"{self._words(self.spent)} spent, {self._words(self.reserved)} reserved"
+        if self.needed is None:
+            return f"{budget} cannot be kept: {self.source}"
+        if not self.needed:
+            return f"{budget} is spent ({taken}); {self._words(self.left)} were left"
+        source = f" ({self.source})" if self.source else ""
+        need = f"one more attempt needs {self._words(self.needed)}{source}"
+        return f"{budget} leaves {self._words(self.left)} ({taken}); {need}"
+
+    def _words(self, amount: float) -> str:
+        return f"{amount:g} USD" if self.limit == "usd" else f"{amount:.0f} {self.limit}"
+
+
+def _level(depth: float) -> str:
+    return f"{depth:.0f} level of children" if depth == 1 else f"{depth:.0f} levels of children"
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +144,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why nothing ran: data, the same on every surface (design, section 3, point 5)."""
+    """Why nothing ran, or why a spent budget stopped it: data, the same on every surface (design, section 3,
+    point 5)."""
 
     category: RefusalCategory
     reason: str
@@ -94,6 +156,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """The route that would have run."""
     passed_over: tuple[str, ...] = ()
     """Why each other candidate was not eligible, a sentence each."""
+    shortfall: Shortfall | None = None
+    """The limit that was met and what was left of it, where the category is ``budget``."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,13 +24,22 @@ if TYPE_CHECKING:  # loaded only where the host has configured a provider
 
 
 class Limits(Protocol):
-    """What a fan-out may spend: any budget with these two. None is no limit."""
+    """What a fan-out may spend: any budget with these. None is no limit."""
 
     @property
     def children(self) -> int | None: ...
 
     @property
     def wall_seconds(self) -> float | None: ...
+
+    @property
+    def tokens(self) -> int | None: ...
+
+    @property
+    def usd(self) -> float | None: ...
+
+    @property
+    def depth(self) -> int | None: ...
 
 
 class SpanHandle:
@@ -65,6 +74,8 @@ class SpanHandle:
         outcome: str | None = None,
         retry_after_s: int | None = None,
         fan_out_size: int | None = None,
+        spent_tokens: int | None = None,
+        spent_usd: float | None = None,
     ) -> None:
         """Record what has become known; None changes nothing.
 
@@ -72,6 +83,7 @@ class SpanHandle:
         :param served_model: the model that answered, where the runtime names it.
         :param category: the normalized failure's category; the span is no error by that alone.
         :param outcome: ``known_failed`` or ``unknown``, or how a child ended.
+        :param spent_tokens: of the whole fan-out's budget, in and out together; ``spent_usd`` likewise.
         """
         if self._span is None or self._ended:
             return
@@ -88,6 +100,8 @@ class SpanHandle:
                     names.OUTCOME: outcome,
                     names.RETRY_AFTER_S: retry_after_s,
                     names.FAN_OUT_SIZE: fan_out_size,
+                    names.BUDGET_SPENT_TOKENS: spent_tokens,
+                    names.BUDGET_SPENT_USD: spent_usd,
                 }
             )
         )
@@ -150,6 +164,9 @@ class Tracer:
             names.WORKFLOW_NAME: name,
             names.BUDGET_CHILDREN: None if budget is None else budget.children,
             names.BUDGET_WALL_SECONDS: None if budget is None else budget.wall_seconds,
+            names.BUDGET_TOKENS: None if budget is None else budget.tokens,
+            names.BUDGET_USD: None if budget is None else budget.usd,
+            names.BUDGET_DEPTH: None if budget is None else budget.depth,
         }
         return _start(bridge, f"{names.INVOKE_WORKFLOW} {text(name)}", parent, attributes)
 

@@ -12,9 +12,14 @@ import tempfile
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from custodes.cli.options import FormatOption
 from custodes.cli.output import CliError, paint, write
+
+if TYPE_CHECKING:
+    from custodes import Conversation, Outcome
+    from custodes.supervision.budget import Spending
 
 SWIFT_WAIT_S = 3
 """The provider's Retry-After once its first model has served its one request, in seconds."""
@@ -49,13 +54,12 @@ async def demo(
         if format == "text":
             _introduce(project, provider.base_url, trusted, list(quotas))
         plan = load_plan(project / "plan.yaml")
-        code = await conduct(
-            project,
-            plan.name,
-            lambda parent: run_plan(parent, plan),
-            adapter=session_adapter(project, ""),
-            form=format,
-        )
+
+        async def ask(parent: Conversation) -> tuple[tuple[Outcome, ...], Spending]:
+            end = await run_plan(parent, plan)
+            return end.outcomes, end.spent
+
+        code = await conduct(project, plan.name, ask, adapter=session_adapter(project, ""), form=format)
         if format == "text":
             served = ", ".join(
                 f"{name} {provider.served[name]} answered, {provider.limited[name]} limited"
