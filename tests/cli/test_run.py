@@ -163,3 +163,41 @@ def test_a_session_adapter_that_is_no_agent_is_named_with_the_near_miss(cos: Cos
     answer = cos("run", plan(programs), "--adapter", "comand")
     assert answer.code == 1
     assert "did you mean 'command'" in answer.err
+
+
+BUDGETED = """\
+name: look
+budget: {children: 2, tokens: 100000}
+steps:
+  - {id: a, role: reviewer, prompt: x, model: look, estimate_tokens: 90000}
+  - {id: b, role: reviewer, prompt: x, model: look, estimate_tokens: 90000, needs: [a]}
+"""
+
+
+def test_a_step_that_the_budget_does_not_hold_is_refused_with_what_was_left(cos: Cos, programs: Path) -> None:
+    answer = cos("run", plan(programs, BUDGETED), "--format", "json")
+    assert answer.code == 1
+    report = answer.document
+    assert [o["status"] for o in report["outcomes"]] == ["done", "refused"]
+    assert report["outcomes"][1]["refusal"]["shortfall"] == {
+        "limit": "tokens",
+        "allowed": 100000,
+        "spent": 90000,
+        "reserved": 0,
+        "left": 10000,
+        "needed": 90000,
+        "source": "the caller's estimate",
+    }
+    assert report["spent"]["tokens"]["estimated"] == 90000
+
+
+def test_the_report_says_what_was_spent_of_a_budget(cos: Cos, programs: Path) -> None:
+    lines = cos("run", plan(programs, BUDGETED)).out.splitlines()
+    assert (
+        "  budget: the fan-out's budget of 100000 tokens leaves 10000 tokens (90000 tokens spent, 0 tokens "
+        "reserved); one more attempt needs 90000 tokens (the caller's estimate)"
+    ) in lines
+    assert "budget: 2 of 2 children, 90000 of 100000 tokens (90000 of it estimated)" in lines
+    assert not [
+        line for line in cos("run", plan(programs)).out.splitlines() if line.startswith("budget: ")
+    ], "no budget, no line"

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from custodes import Supervision
-from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
+from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink, Usage
 from custodes.mcp import calls
 from custodes.mcp.arguments import ArgumentsError, schema_of
 from custodes.mcp.tools import TOOLS, Tools, Watch
@@ -190,6 +190,19 @@ async def test_a_dry_run_returns_the_route_with_its_estimate(tools: Tools, progr
     assert proposed["proposed_route"]["pool"] == "command:limit"
     assert proposed["estimate"]["input_tokens"] == 50_000
     assert "the reviewer's default" in proposed["estimate"]["source"]
+
+
+async def test_a_fan_out_refuses_what_its_budget_does_not_hold_and_says_what_was_spent(
+    tools: Tools, project: Path
+) -> None:
+    script = scripted.install(project, "one")
+    script.acts.append(scripted.using(usage=Usage(input_tokens=60, output_tokens=30)))
+    work = {"role": "reviewer", "prompt": "x", "estimate_tokens": 90}
+    fan = await call(tools, "cos_fan_out", children=[work, work], budget={"tokens": 100})
+    assert [outcome["status"] for outcome in fan["outcomes"]] == ["done", "refused"]
+    shortfall = fan["outcomes"][1]["refusal"]["shortfall"]
+    assert (shortfall["limit"], shortfall["needed"], shortfall["left"]) == ("tokens", 90, 10)
+    assert (fan["spent"]["tokens"]["spent"], fan["spent"]["tokens"]["left"]) == (90, 10)
 
 
 async def test_a_call_in_which_nothing_happens_says_that_it_is_at_work(

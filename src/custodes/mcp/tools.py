@@ -244,6 +244,7 @@ class Tools:
             "name": call.name,
             "seconds": round(time.monotonic() - begun, 3),
             "outcomes": fan.outcomes,
+            "spent": fan.spent,
         }
 
     def _name_session(self) -> None:
