@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from live.harness import Target
+from live.harness import Expected, Target
 from live.targets import claude, codex, gemini
+
+# Neither tells the wait of a limit over the protocol.
+_NO_WAIT = {"limit": Expected("capacity", retryable=True)}
 
 TARGETS = (
     Target(
@@ -12,6 +15,7 @@ TARGETS = (
         binary="claude-agent-acp",
         model="claude-agent",
         aim=claude.aim,
+        differs=_NO_WAIT,
     ),
     Target(
         adapter="acp",
@@ -19,6 +23,7 @@ TARGETS = (
         binary="codex-acp",
         model="codex-agent",
         aim=codex.aim,
+        differs=_NO_WAIT,
         reads_with_shell=True,
     ),
     Target(adapter="acp", name="acp-gemini", binary="gemini", model="gemini-agent", aim=gemini.aim),

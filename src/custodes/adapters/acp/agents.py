@@ -36,7 +36,7 @@ KNOWN: dict[str, Agent] = {
             "DISABLE_ERROR_REPORTING": "1",
             "DISABLE_AUTOUPDATER": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": "2",
+            "CLAUDE_CODE_MAX_RETRIES": "0",  # the wait of a limit does not come through, so nothing is lost
         },
         # In its plan mode a shell that the user's settings allow still runs, so there is none.
         narrow={

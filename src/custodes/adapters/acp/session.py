@@ -197,12 +197,13 @@ class Session:
         return False
 
     def _retries(self, update: Mapping[str, Any]) -> bool:
-        """A limit is not sat out where nothing was done yet."""
+        """What may pass is not sat out where nothing was done yet: it is told, and tried again by others."""
         found = reading.retried(update, self._who, self._clock())
         if found is None:
             return False
         self._progress(Progress(kind="retrying"))
-        return found.category in ("capacity", "unavailable") and not self.tools and self._fail(found)
+        worth_telling = found.retryable or found.category in ("unavailable", "auth")
+        return worth_telling and not self.tools and self._fail(found)
 
     def _speaks(self, chars: int) -> None:
         if chars:
