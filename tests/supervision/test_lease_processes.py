@@ -124,6 +124,24 @@ def test_f12_a_killed_holders_scope_is_taken_over_once_all_of_its_run_is_gone(
         assert two.outcome()["status"] == "done"
 
 
+def test_f12_a_waiting_host_that_is_killed_is_not_waited_for(tmp_path: Path, backend: str) -> None:
+    project = project_of(tmp_path)
+    with hosts(project, backend) as start:
+        one = start("writer1", "src")
+        eventually("the first runs", lambda: one.runs)
+        two = start("writer2", "src")
+        eventually("the second waits", lambda: two.waits)
+        three = start("writer3", "src")
+        eventually("the third waits", lambda: three.waits)
+        two.signal(signal.SIGKILL)
+        two.process.wait()
+        eventually("its place is free while the first still holds", lambda: len(scopes(project)) == 2)
+        assert not three.runs
+        one.go()
+        three.go()
+        assert (one.outcome()["status"], three.outcome()["status"]) == ("done", "done")
+
+
 def test_f12_a_stopped_holder_is_not_taken_over_and_goes_on(tmp_path: Path, backend: str) -> None:
     project = project_of(tmp_path)
     with hosts(project, backend) as start:

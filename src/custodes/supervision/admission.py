@@ -83,8 +83,7 @@ class Confirm(msgspec.Struct, Message[None], frozen=True):
 class Settle(msgspec.Struct, Message[bool], frozen=True, kw_only=True):
     """The end of an attempt: its pool's and its row's, in one commit. Only the first one counts.
 
-    ``cancelled`` is the caller's own cancel: nothing is recorded against the pool. Where the ``scope_lease``
-    has ended before it, the row says ``unknown`` whatever the attempt came to. Answers whether it is
+    ``cancelled`` is the caller's own cancel: nothing is recorded against the pool. Answers whether it is
     on the disk; where the store cannot be written now, it is kept and written before anything else.
     """
 
@@ -92,7 +91,6 @@ class Settle(msgspec.Struct, Message[bool], frozen=True, kw_only=True):
     failure: Failure | None = None
     end: AttemptEnd = AttemptEnd()
     cancelled: bool = False
-    scope_lease: str | None = None
 
 
 class Record(msgspec.Struct, Message[None], frozen=True):

@@ -248,7 +248,6 @@ class AttemptRun:
                 served_model=result.served_model,
             ),
             cancelled=cancelled,
-            scope_lease=self.hold.id,
         )
         try:
             with anyio.move_on_after(SETTLE_BOUND_S):

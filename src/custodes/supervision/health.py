@@ -236,10 +236,10 @@ async def _read(connection: Connection, messages: Sequence[Message[Any]], now: N
     adapters: set[str] = set()
     everything = False
     for message in messages:
-        if isinstance(message, Admit | Settle) and message.scope_lease is not None:
-            scope_leases.add(message.scope_lease)
         match message:
             case Admit():
+                if message.scope_lease is not None:
+                    scope_leases.add(message.scope_lease)
                 pools.update(candidate.pool for candidate in message.candidates)
                 adapters.update(candidate.adapter for candidate in message.candidates)
             case Confirm() | Settle():

@@ -35,7 +35,7 @@ class Fold:
     """What was read, and what becomes of it. ``changed_…`` and ``opened`` are what is to be written.
 
     :param dead_leases: ids of leases whose owner is proven dead.
-    :param lost_scopes: ids of the scope leases that messages name and that are not held any more.
+    :param lost_scopes: ids of the scope leases that asks name and that are not held any more.
     """
 
     now: Now
@@ -64,10 +64,7 @@ class Fold:
             case Confirm():
                 return self._confirm(message.ticket)
             case Settle():
-                end = message.end
-                if message.scope_lease in self.lost_scopes:  # fenced off: whatever it says comes too late
-                    end = msgspec.structs.replace(end, status="unknown")
-                self._settle(message.ticket, message.failure, end, message.cancelled)
+                self._settle(message.ticket, message.failure, message.end, message.cancelled)
                 return True
             case Withdraw():
                 return self._withdraw(message.id)

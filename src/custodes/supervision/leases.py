@@ -107,7 +107,7 @@ class Leases:
             if on_wait is not None:
                 on_wait()
                 on_wait = None
-            if any(lease.held and orphaned(lease) for lease in answer.blocking):
+            if any(orphaned(lease) for lease in answer.blocking):
                 await self._recover()
             # Jitter, so that processes which wait for the same scope do not wake as one.
             await anyio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret

@@ -74,11 +74,7 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
     async def close(connection: Connection) -> list[AttemptRow]:
         await records.prune(connection, now.wall - RETENTION_S)
         rows = [row for row in await records.by_id(connection, ids) if row.status == "running"]
-        gone = [closed(row, None, AttemptEnd(status="unknown"), now.wall) for row in rows]
-        gone = [msgspec.structs.replace(row, reason="its owner died") for row in gone]
-        await records.update(connection, gone)
-        pools = await load_pools(connection, {row.pool for row in rows if row.pool is not None})
-        await save_pools(connection, _freed(pools, rows, now))
+        gone = await close_as_unknown(connection, rows, "its owner died", now)
         if orphans:
             await _end_leases(connection, {lease.id for lease in orphans}, left)
         return gone
@@ -91,6 +87,19 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
         )
         for row in await database.write(close, wait_s=5.0)
     ]
+
+
+async def close_as_unknown(
+    connection: Connection, rows: Collection[AttemptRow], reason: str, now: Now
+) -> list[AttemptRow]:
+    """Close these open rows, and free the pools that they were the probes of. What their attempts settle
+    later is refused, since only the first end of a row counts."""
+    gone = [closed(row, None, AttemptEnd(status="unknown"), now.wall) for row in rows]
+    gone = [msgspec.structs.replace(row, reason=reason) for row in gone]
+    await records.update(connection, gone)
+    pools = await load_pools(connection, {row.pool for row in rows if row.pool is not None})
+    await save_pools(connection, _freed(pools, rows, now))
+    return gone
 
 
 async def _end_leases(connection: Connection, orphans: Collection[str], left: Collection[Survivor]) -> None:

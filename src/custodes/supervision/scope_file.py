@@ -9,11 +9,13 @@ import anyio.to_thread
 import msgspec
 
 from custodes.store import Connection, Database
+from custodes.supervision import records
 from custodes.supervision.audit import append, entry
 from custodes.supervision.clock import Now, now, whole_seconds
 from custodes.supervision.lease import ScopeLease
 from custodes.supervision.lease_table import delete_leases, load_leases
 from custodes.supervision.owner_identity import Owner, pid_space, proven_dead
+from custodes.supervision.recovery import close_as_unknown
 from custodes.supervision.schema import MIGRATIONS
 from custodes.supervision.tree import DATABASE
 
@@ -69,7 +71,8 @@ async def read_scopes(project: Path) -> tuple[ScopeView, ...]:
 async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeView, ...]:
     """End the held leases of a run (or the one of this fencing number), whoever holds them, audited.
 
-    The holder is fenced off: the rows and the evidence that it brings later are refused. What it started
+    The holder is fenced off: its open row is closed as ``unknown`` in the same commit, and what it brings
+    later, rows and evidence, is refused. What it started
     runs on, and may still write.
 
     :returns: what was overridden; empty where nothing of that name was held.
@@ -84,6 +87,9 @@ async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeVie
         line = await load_leases(connection)
         ended = [lease for lease in line if lease.held and target in (lease.run_id, str(lease.number))]
         await delete_leases(connection, [lease.id for lease in ended])
+        runs = {lease.run_id for lease in ended}
+        rows = [row for row in await records.running(connection) if row.run_id in runs]
+        await close_as_unknown(connection, rows, "its scope was released by an operator", now())
         return ended
 
     try:
