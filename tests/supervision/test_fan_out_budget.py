@@ -321,6 +321,26 @@ async def test_a_budget_that_allows_no_level_of_children_starts_none(
     assert script.requests == []
 
 
+async def test_children_that_ask_for_children_without_end_meet_the_cap(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out(budget=Budget(children=8)) as fan:
+
+            async def breed(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+                script.acts.extend([breed, breed])
+                children.extend([fan.start(review()), fan.start(review())])
+                return await scripted.answer(request, progress)
+
+            script.acts.append(breed)
+            children = [fan.start(review())]
+            for child in children:  # which grows meanwhile
+                await child.outcome()
+    assert statuses(fan).count("done") == 8
+    over = [refusal_of(outcome).shortfall for outcome in fan.outcomes if outcome.status == "refused"]
+    assert over == [Shortfall(limit="children", allowed=8, spent=8, left=0, needed=1)] * 9
+
+
 async def test_an_estimate_that_is_none_is_refused(tmp_path: Path, script: scripted.Script) -> None:
     fan = await run(tmp_path, Budget(), review(-1), review(tokens=-1), review(float("nan")))
     assert statuses(fan) == ["refused"] * 3

@@ -12,7 +12,7 @@ from custodes.policy.history import Record
 from custodes.policy.roles import ROLE_DEFAULTS
 from custodes.policy.routing import Route
 from custodes.supervision.budget import Measure
-from custodes.supervision.reckoning import MINIMUM, measured, price_of, reckon, typical, unaccountable
+from custodes.supervision.reckoning import MINIMUM, measured, reckon, typical, unaccountable
 from custodes.supervision.work import Work
 
 PRICE = Price(input=1, output=10, source="a list", date="2026-01-01")
@@ -50,7 +50,7 @@ def descriptor(*capabilities: Any, price: Price | None = None) -> Descriptor:
 
 
 def test_without_anything_else_it_is_the_roles_default_at_the_models_price() -> None:
-    found = reckon(work(), ROUTE, PRICE, Measure())
+    found = reckon(work(), ROUTE, descriptor(price=PRICE), Measure())
     assert found.tokens == TOKENS
     assert found.usd == pytest.approx(COST)
     assert found.tokens_from == "the reviewer's default"
@@ -59,16 +59,16 @@ def test_without_anything_else_it_is_the_roles_default_at_the_models_price() -> 
 
 def test_past_attempts_come_before_the_default_and_the_caller_before_both() -> None:
     past = Measure(tokens=1000, usd=0.5)
-    found = reckon(work(), ROUTE, PRICE, past)
+    found = reckon(work(), ROUTE, descriptor(price=PRICE), past)
     assert (found.tokens, found.usd) == (1000, 0.5)
     assert found.tokens_from == found.usd_from == "past attempts"
-    found = reckon(work(estimate_tokens=7, estimate_usd=0.25), ROUTE, PRICE, past)
+    found = reckon(work(estimate_tokens=7, estimate_usd=0.25), ROUTE, descriptor(price=PRICE), past)
     assert (found.tokens, found.usd) == (7, 0.25)
     assert found.tokens_from == found.usd_from == "the caller's estimate"
 
 
 def test_tokens_alone_are_priced_in_the_roles_own_mix() -> None:
-    found = reckon(work(estimate_tokens=2 * TOKENS), ROUTE, PRICE, Measure())
+    found = reckon(work(estimate_tokens=2 * TOKENS), ROUTE, descriptor(price=PRICE), Measure())
     assert found.usd == pytest.approx(2 * COST)
 
 
@@ -81,15 +81,15 @@ def test_past_attempts_are_the_mean_of_the_same_role_on_the_same_model() -> None
 
 
 def test_usd_cannot_be_kept_without_cost_price_or_estimate() -> None:
-    said = unaccountable(ROUTE, descriptor(), reckon(work(), ROUTE, None, Measure()))
+    said = unaccountable(ROUTE, descriptor(), reckon(work(), ROUTE, descriptor(), Measure()))
     assert said is not None
     assert "'one' reports no cost and model 'large' has no declared price" in said
     assert "estimate_usd" in said
-    estimated = reckon(work(estimate_usd=1.0), ROUTE, None, Measure())
+    estimated = reckon(work(estimate_usd=1.0), ROUTE, descriptor(), Measure())
     assert unaccountable(ROUTE, descriptor(), estimated) is None
-    assert unaccountable(ROUTE, descriptor("cost"), reckon(work(), ROUTE, None, Measure())) is None
+    assert unaccountable(ROUTE, descriptor("cost"), reckon(work(), ROUTE, descriptor(), Measure())) is None
     priced = descriptor(price=PRICE)
-    assert unaccountable(ROUTE, priced, reckon(work(), ROUTE, price_of(ROUTE, priced), Measure())) is None
+    assert unaccountable(ROUTE, priced, reckon(work(), ROUTE, priced, Measure())) is None
 
 
 def test_usage_without_a_cost_is_priced_and_without_anything_unknown() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from custodes.policy.roles import ROLE_DEFAULTS
 from support import scripted
 
 HOST = """\
@@ -26,7 +27,7 @@ from support import scripted
 from support.genai import assert_conforms
 
 import custodes
-from custodes import Work
+from custodes import Budget, Work
 
 project, backend = Path(sys.argv[1]), sys.argv[2]
 exporter = InMemorySpanExporter()
@@ -46,7 +47,7 @@ async def main():
     hanging = anyio.Event()
     async with custodes.Supervision(project) as supervision, supervision.conversation("talk") as parent:
         script.acts.append(scripted.limit(retry_after_s=60))
-        async with parent.fan_out(name="review") as fan:
+        async with parent.fan_out(name="review", budget=Budget(tokens=200_000)) as fan:
             fan.start(Work(role="reviewer", prompt="canary-prompt"))
             fan.start(Work(role="analyst", prompt="canary-prompt", model="small"))
         assert [outcome.status for outcome in fan.outcomes] == ["done", "done"], fan.outcomes
@@ -134,6 +135,13 @@ def test_every_fan_out_hangs_in_one_tree_down_to_the_call(told: dict[str, Any]) 
         if "custodes.fan_out.size" in span["attributes"]
     }
     assert sizes == {"invoke_workflow review": 2, "invoke_workflow cancelled": 1}
+    (fan_out,) = (span["attributes"] for span in spans.values() if span["name"] == "invoke_workflow review")
+    assert fan_out["custodes.budget.tokens"] == 200_000
+    # Nobody reported what was used: each of the two is settled at its role's default.
+    assert fan_out["custodes.budget.spent.tokens"] == sum(
+        ROLE_DEFAULTS[role].input_tokens + ROLE_DEFAULTS[role].output_tokens
+        for role in ("reviewer", "analyst")
+    )
     assert {span["kind"] for span in spans.values() if "gen_ai.provider.name" in span["attributes"]} == {
         "CLIENT"
     }

@@ -86,7 +86,7 @@ class Account:
         the run holds nothing.
         """
         routes = tuple(routes)
-        if not self._metered:
+        if not self.metered:
             return tuple(route for route, _ in routes), ()
         self._give_back(run_id)
         affordable: list[Route] = []
@@ -109,7 +109,7 @@ class Account:
 
         Refused where others took meanwhile what a costlier route than the reserved one needs on top.
         """
-        if self._metered:
+        if self.metered:
             self._give_back(run_id)
             if (short := self._hold(run_id, self._reckon(work, route, descriptor))) is not None:
                 return short
@@ -150,7 +150,8 @@ class Account:
             self._give_back(run_id)
 
     @property
-    def _metered(self) -> bool:
+    def metered(self) -> bool:
+        """Whether anything has to be reserved before a start."""
         budget = self.ledger.budget
         return budget.tokens is not None or budget.usd is not None
 
@@ -169,7 +170,7 @@ class Account:
         key = (route.role, route.adapter, route.model)
         if key not in self._past:
             self._past[key] = typical(self.records, route)
-        return reckon(work, route, price_of(route, descriptor), self._past[key])
+        return reckon(work, route, descriptor, self._past[key])
 
     def _unaccountable(self, route: Route, descriptor: Descriptor, need: Measure) -> Shortfall | None:
         if self.ledger.budget.usd is None or (why := unaccountable(route, descriptor, need)) is None:

@@ -209,8 +209,10 @@ class FanOut:
     def _reserved(self, child: Child, job: Job, records: tuple[Record, ...]) -> Job | Refusal:
         """The job with what its first attempt needs set aside, before it waits for a slot: so it is those
         asked for first that get what there is."""
-        self._account.records = records
         job = job.informed(records)
+        if not self._account.metered:
+            return job
+        self._account.records = records
         described = self._supervision.registry().descriptors
         routes = [(r, described[r.adapter]) for r in job.candidates if r.adapter in described]
         affordable, short = self._account.reserve(child.run_id, job.work, routes)

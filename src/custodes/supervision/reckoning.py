@@ -7,14 +7,17 @@ from collections.abc import Iterable
 
 from custodes.adapters.descriptor import Descriptor, Price
 from custodes.adapters.port import Usage
+from custodes.policy.explain import estimate
 from custodes.policy.history import Record
-from custodes.policy.roles import ROLE_DEFAULTS, is_role
 from custodes.policy.routing import Route
 from custodes.supervision.budget import Measure
 from custodes.supervision.work import Work
 
 MINIMUM = 5
 """Attempts of one role on one model, below which what they took is an anecdote."""
+
+_CALLER = "the caller's estimate"
+_PAST = "past attempts"
 
 
 def price_of(route: Route, descriptor: Descriptor) -> Price | None:
@@ -34,19 +37,18 @@ def typical(records: Iterable[Record], route: Route) -> Measure:
     )
 
 
-def reckon(work: Work, route: Route, price: Price | None, past: Measure) -> Measure:
+def reckon(work: Work, route: Route, descriptor: Descriptor, past: Measure) -> Measure:
     """Each amount from the caller, else from past attempts, else from the role's default; USD without either
     is the tokens at the model's declared price, split between in and out as the role's default is."""
+    default = estimate(route, descriptor)
+    usual = default.input_tokens + default.output_tokens if default is not None else None
     tokens, tokens_from = _first(
-        (work.estimate_tokens, "the caller's estimate"),
-        (past.tokens, "past attempts"),
-        (_default_tokens(route.role), f"the {route.role}'s default"),
+        (work.estimate_tokens, _CALLER), (past.tokens, _PAST), (usual, f"the {route.role}'s default")
     )
-    usd, usd_from = _first((work.estimate_usd, "the caller's estimate"), (past.usd, "past attempts"))
-    if usd is None and price is not None and tokens is not None and is_role(route.role):
-        role = ROLE_DEFAULTS[route.role]
-        mixed = role.input_tokens * price.input + role.output_tokens * price.output
-        usd = tokens * mixed / (role.input_tokens + role.output_tokens) / 1_000_000
+    usd, usd_from = _first((work.estimate_usd, _CALLER), (past.usd, _PAST))
+    price = price_of(route, descriptor)
+    if usd is None and price is not None and default is not None and default.cost_usd is not None:
+        usd = default.cost_usd * (tokens or 0) / (usual or 1)
         usd_from = f"{tokens_from} at the price of {price.source}, {price.date}"
     return Measure(
         tokens=None if tokens is None else int(tokens), usd=usd, tokens_from=tokens_from, usd_from=usd_from
@@ -84,7 +86,3 @@ def _figure(value: object) -> float | None:
 
 def _first(*choices: tuple[float | None, str]) -> tuple[float | None, str]:
     return next(((value, source) for value, source in choices if value is not None), (None, ""))
-
-
-def _default_tokens(role: str) -> int | None:
-    return ROLE_DEFAULTS[role].input_tokens + ROLE_DEFAULTS[role].output_tokens if is_role(role) else None
