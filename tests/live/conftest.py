@@ -12,7 +12,6 @@ _ROWS = pytest.StashKey[list[Driven]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "live: drives installed runtimes for real; only with `-m live`")
     config.stash[_ROWS] = []
 
 
