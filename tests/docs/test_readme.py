@@ -83,4 +83,5 @@ def test_the_host(project: Path, loop: str) -> None:
         ["reviewer", "done"],
         ["analyst", "done"],
         ["architect", "done"],
+        ["110000", "90000"],  # the two roles' defaults, since the program reports no usage
     ]
