@@ -73,6 +73,9 @@ def test_a_fault_of_ours_is_a_document_too_and_its_place_is_on_stderr(
         ["supervision", "set"],
         ["adapters", "list"],
         ["adapters", "trust"],
+        ["runs", "list"],
+        ["runs", "show"],
+        ["cognition", "trace"],
     ],
 )
 def test_every_command_has_help_with_a_sentence_for_each_option(cos: Cos, words: list[str]) -> None:

@@ -159,5 +159,5 @@ async def test_old_rows_go_and_an_unresolved_mutable_one_stays(tmp_path: Path) -
             row("open", this_process()),
         )
         await close_dead_owners(w.database, now())
-        kept = await w.database.read(lambda connection: records.latest(connection, 10))
+        kept = await w.database.read(lambda connection: records.latest_runs(connection, 10))
         assert sorted(each.run_id for each in kept) == ["old-unknown", "open", "young"]

@@ -41,6 +41,8 @@ _COMMANDS = (
     ("dispatch:dispatch", "dispatch", "Give one piece of work to a child and show its evidence."),
     ("roles:roles", "roles", "Show the roles, and what each starts from."),
     ("adapters:app", "adapters", "List and check the adapters there are, and trust a project's own."),
+    ("runs:app", "runs", "Show what ran here, and how each run went."),
+    ("cognition:app", "cognition", "Trace a conversation: adapter, model, effort and health of each child."),
     ("health:app", "health", "Show how each model pool stands, and clear one."),
     ("scopes:app", "scopes", "Show which work holds what to write, and release a hold."),
     ("mcp:mcp", "mcp", "Serve the same to an agent, as its MCP server on stdio."),

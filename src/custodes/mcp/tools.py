@@ -254,8 +254,7 @@ class Tools:
         self._conversation.adapter = self._adapter or next(ready, "")
 
     async def _trace(self, call: calls.TraceCall, _: Report) -> object:
-        conversation = call.conversation or self._conversation.id
-        return {"conversation": conversation, "attempts": await trace(self._project, conversation)}
+        return await trace(self._project, call.conversation or self._conversation.id)
 
 
 @asynccontextmanager

@@ -195,9 +195,10 @@ async def of_conversation(connection: Connection, conversation: str) -> list[Att
     return await _select(connection, "WHERE conversation = ? ORDER BY started, number", conversation)
 
 
-async def latest(connection: Connection, limit: int) -> list[AttemptRow]:
-    """The newest rows of all conversations, newest first."""
-    return await _select(connection, "ORDER BY started DESC, id LIMIT ?", limit)
+async def latest_runs(connection: Connection, limit: int) -> list[AttemptRow]:
+    """Every row of the newest runs of all conversations, oldest first."""
+    newest = "SELECT run_id FROM attempts GROUP BY run_id ORDER BY max(started) DESC, run_id DESC LIMIT ?"
+    return await _select(connection, f"WHERE run_id IN ({newest}) ORDER BY started, number", limit)
 
 
 async def prune(connection: Connection, before: float) -> int:

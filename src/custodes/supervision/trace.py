@@ -1,27 +1,23 @@
-"""What a conversation came to, from its rows: for surfaces that start no tree."""
+"""The trace of one conversation as a document: the same from the command line and from the MCP tool."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from custodes.store import Database
-from custodes.supervision import records
-from custodes.supervision.records import AttemptRow
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+import msgspec
+
+from custodes.supervision.record_file import record_file
+from custodes.supervision.run_view import AttemptView
 
 
-async def trace(project: Path, conversation: str) -> tuple[AttemptRow, ...]:
-    """Every attempt, refusal and dry run of a conversation, oldest first; none where nothing is on record.
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """``attempts`` are oldest first, refusals and dry runs among them; none where nothing is on record."""
 
-    :raises StoreError: the database cannot be read.
-    """
-    database = await Database.open_read_only(project / DATABASE, MIGRATIONS)
-    if database is None:
-        return ()
-    try:
-        return tuple(
-            await database.read(lambda connection: records.of_conversation(connection, conversation))
-        )
-    finally:
-        await database.aclose()
+    conversation: str
+    attempts: tuple[AttemptView, ...]
+
+
+async def trace(project: Path, conversation: str) -> Trace:
+    """:raises StoreError: the database cannot be read."""
+    async with record_file(project) as file:
+        return Trace(conversation=conversation, attempts=await file.conversation(conversation))

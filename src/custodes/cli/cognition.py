@@ -1,0 +1,116 @@
+"""``cos cognition trace``: who did what in a conversation, as the operator's playbook asks for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import msgspec
+from cyclopts import App, Parameter
+
+from custodes.cli.options import ProjectDir, project_at
+from custodes.cli.output import DONE, CliError, is_terminal, plain, write, write_json
+
+if TYPE_CHECKING:
+    from custodes.supervision.record_file import RecordFile
+    from custodes.supervision.run_view import AttemptView
+
+app = App(
+    name="cognition",
+    help="Verify that work ran where it was meant to.",
+    help_format="plaintext",
+)
+
+TraceFormat = Literal["tree", "json"]
+_LOOK_S = 0.5
+_CLEAR_SCREEN = "\x1b[H\x1b[J"
+
+
+@app.command
+async def trace(
+    session: Annotated[str, Parameter(help="The conversation's id, as `cos runs list` shows it.")],
+    /,
+    *,
+    follow: Annotated[
+        bool,
+        Parameter(name="--follow", negative=(), help="Go on until nobody works on it any more, or Ctrl-C."),
+    ] = False,
+    project_dir: ProjectDir = Path(),
+    format: Annotated[  # noqa: A002 - the option's word
+        TraceFormat,
+        Parameter(
+            name="--format",
+            help="A tree for people, or one JSON document; with --follow a JSON line for each change.",
+        ),
+    ] = "tree",
+) -> int:
+    """Show each child of a conversation: adapter, model, effort, health decision, and how it ended.
+
+    Reads the project's own file and changes nothing.
+    """
+    project = project_at(project_dir)
+
+    from custodes.supervision.record_file import record_file
+    from custodes.supervision.trace import Trace
+
+    async with record_file(project) as file:
+        attempts = await file.conversation(session)
+        if not attempts:
+            raise CliError(
+                f"nothing is on record of conversation {plain(session)!r} in {project}; `cos runs list` "
+                "shows what is (work that supervision did not apply to leaves no record)",
+                kind="record",
+            )
+        if follow:
+            await _follow(file, session, attempts, format)
+        elif format == "json":
+            write_json(Trace(conversation=session, attempts=attempts))
+        else:
+            write(_tree(attempts))
+    return DONE
+
+
+async def _follow(
+    file: RecordFile, session: str, attempts: tuple[AttemptView, ...], form: TraceFormat
+) -> None:
+    """Until every owner of its rows is proven dead: then no row is open that anybody could still close."""
+    from custodes.supervision.owner_identity import proven_dead
+
+    shown: tuple[AttemptView, ...] = ()
+    while True:
+        over = all(proven_dead(owner) for owner in {row.owner for row in attempts})
+        if over:  # what its last owner wrote before it went
+            attempts = await file.conversation(session)
+        if attempts != shown:
+            _show_change(shown, attempts, form)
+            shown = attempts
+        if over:
+            return
+        await anyio.sleep(_LOOK_S)
+        attempts = await file.conversation(session)
+
+
+def _show_change(before: tuple[AttemptView, ...], after: tuple[AttemptView, ...], form: TraceFormat) -> None:
+    from custodes.cli.run_lines import attempt_words
+
+    if form == "tree" and is_terminal(sys.stdout):
+        write(_CLEAR_SCREEN + _tree(after))
+        return
+    for row in after:
+        if row in before:
+            continue
+        if form == "json":
+            write(msgspec.json.encode(row).decode())
+        else:
+            write(f"{plain(row.name or row.role)}: {row.number}. {attempt_words(row)}")
+
+
+def _tree(attempts: tuple[AttemptView, ...]) -> str:
+    from custodes.cli.run_lines import conversation_line, tree_lines
+    from custodes.supervision.run_view import conversations_of
+
+    (conversation,) = conversations_of(attempts)
+    lines = [conversation_line(conversation), *(f"  {line}" for line in tree_lines(conversation.runs))]
+    return "\n".join(lines)

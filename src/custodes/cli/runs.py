@@ -1,0 +1,82 @@
+"""``cos runs``: what ran in this project, from its own record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from custodes.cli.options import FormatOption, ProjectDir, project_at
+from custodes.cli.output import DONE, CliError, paint, plain, usage_error, write, write_json
+
+app = App(name="runs", help="Show what ran here, and how each run went.", help_format="plaintext")
+
+
+@app.command(name="list")
+async def list_(
+    *,
+    limit: Annotated[int, Parameter(help="How many of the newest runs.")] = 20,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """List the newest runs by conversation, newest first.
+
+    Reads the project's own file; asks no provider and changes nothing.
+    """
+    if limit < 1:
+        raise usage_error(f"--limit {limit} shows nothing; 1 or more would work")
+    project = project_at(project_dir)
+
+    from custodes.cli.run_lines import conversation_line, run_line
+    from custodes.supervision.record_file import record_file
+    from custodes.supervision.run_view import conversations_of
+
+    async with record_file(project) as file:
+        found = conversations_of(await file.latest(limit))
+    if format == "json":
+        write_json({"conversations": found})
+        return DONE
+    for conversation in found:
+        write(conversation_line(conversation))
+        for run in conversation.runs:
+            write(f"  {run_line(run)}")
+    if not found:
+        write("nothing ran here under supervision yet; `cos dispatch` and `cos run` start something")
+    return DONE
+
+
+@app.command
+async def show(
+    run: Annotated[str, Parameter(help="The run's id, as `cos runs list` shows it.")],
+    /,
+    *,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Show one run: every attempt with its adapter, model, effort, pool, health decision and usage."""
+    project = project_at(project_dir)
+
+    from custodes.cli.run_lines import tree_lines
+    from custodes.supervision.record_file import record_file
+    from custodes.supervision.run_view import runs_of
+
+    async with record_file(project) as file:
+        found = runs_of(await file.run(run))
+    if not found:
+        raise CliError(
+            f"no run {plain(run)!r} is on record in {project}; `cos runs list` shows those that are",
+            kind="record",
+        )
+    (only,) = found
+    if format == "json":
+        write_json(only)
+        return DONE
+    for line in tree_lines(found):
+        write(line)
+    write(f"conversation {plain(only.conversation)}, {'mutable' if only.mutable else 'read-only'}")
+    for attempt in only.attempts:
+        if attempt.native_thread_id is not None:
+            session = paint(plain(attempt.native_thread_id), "bold")
+            write(f"attempt {attempt.number} is session {session} of {plain(attempt.adapter or '')}")
+    return DONE
