@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import anyio
 
 from custodes.actors import ActorError, ActorRef
-from custodes.store import Database, StoreError
+from custodes.store import Database, StoreError, StoreLocked
 from custodes.supervision.clock import now
 from custodes.supervision.lease import orphaned
 from custodes.supervision.lease_fold import Held, Release, Take
@@ -89,15 +89,19 @@ class Leases:
 
     async def _taken(self, take: Take, on_wait: Callable[[], None] | None) -> int:
         pause, longest = POLL_S
+        in_line = False
         while True:
             try:
                 answer = await self._actor.ask(take)
             except ActorError as error:
                 raise ScopeRefusedError("unavailable", f"its scope cannot be leased: {error}") from None
-            if isinstance(answer, StoreError):
-                raise ScopeRefusedError("unavailable", f"its scope cannot be leased: {answer}")
             if isinstance(answer, Held):
                 return answer.number
+            if isinstance(answer, StoreLocked) and in_line:
+                continue  # it has waited already, and keeps its place
+            if isinstance(answer, StoreError):
+                raise ScopeRefusedError("unavailable", f"its scope cannot be leased: {answer}")
+            in_line = True
             if answer.for_ever:
                 raise ScopeRefusedError(
                     "invalid",
@@ -126,19 +130,26 @@ class Leases:
 
     async def _release(self, take: Take, hold: Hold) -> None:
         release = Release(id=take.id, left=hold.left)
+        why = f"the project's file did not answer within {RELEASE_BOUND_S:g} s"
+        answer: bool | StoreError | None = None
         try:
-            with anyio.fail_after(RELEASE_BOUND_S):
+            with anyio.move_on_after(RELEASE_BOUND_S):
                 answer = await self._actor.ask(release)
-        except (ActorError, TimeoutError) as error:
-            logger.error("the scope of run %s could not be released: %s", take.run_id, error)  # noqa: TRY400 - the words say it
+            if answer is None:
+                self._tell(release)
+        except ActorError as error:
+            why = str(error)
             self._tell(release)
-            answer = False
         except BaseException:
             self._tell(release)  # a native cancel pierces the shield; only the first of the two counts
             raise
         if hold.number is not None and answer is not True:
-            why = str(answer) if isinstance(answer, StoreError) else "it was released or taken over meanwhile"
+            if answer is False:
+                why = "it was released or taken over meanwhile"
+            elif answer is not None:
+                why = str(answer)
             hold.lost = f"whether its scope was its own to the end is not proven: {why}"
+            logger.error("run %s: %s", take.run_id, hold.lost)
 
     def _tell(self, release: Release) -> None:
         try:
