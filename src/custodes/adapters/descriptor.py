@@ -124,6 +124,11 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True):
     def can(self, capability: Capability) -> bool:
         return capability in self.runtime_entrypoints.capabilities
 
+    @property
+    def binary(self) -> str:
+        """Its native program: the one that ``cli`` names, else the one of its own name."""
+        return self.cli.binary if self.cli else self.id
+
     def model(self, model_id: str) -> Model | None:
         return next((m for m in self.models if m.id == model_id), None)
 

@@ -6,11 +6,12 @@ A listener reads the program's lines while they come; what they mean is each ada
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from custodes.adapters import failures
+from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.foreign import count as count
 from custodes.adapters.foreign import decode as decode
 from custodes.adapters.foreign import mapping as mapping
@@ -25,6 +26,7 @@ from custodes.adapters.process import (
     WorkingFolderError,
     run_program,
 )
+from custodes.adapters.refusal import undeclared
 from custodes.adapters.waits import now as now
 
 MAX_ANSWER = 1 << 20
@@ -36,6 +38,62 @@ class Listener(msgspec.Struct, frozen=True):
 
     output: Callable[[bytes], bool]
     error: Callable[[bytes], bool]
+
+
+class Reader(Protocol):
+    """What an adapter makes of its program's lines: each is taken in as it comes, and True ends the program
+    now."""
+
+    @property
+    def output_seen(self) -> bool:
+        """The model was seen at work."""
+        ...
+
+    @property
+    def tools(self) -> bool:
+        """A tool was used: something may have been changed."""
+        ...
+
+    def output_line(self, line: bytes, /) -> bool: ...
+
+    def error_line(self, line: bytes, /) -> bool: ...
+
+
+async def attempt(
+    who: str,
+    argv: Sequence[str],
+    *,
+    request: DispatchRequest,
+    environment: Mapping[str, str],
+    stdin: bytes,
+    reader: Reader,
+    verdict: Callable[[ProcessResult], Failure | None],
+    progress: ProgressSink,
+) -> Failure | None:
+    """Run a program and judge how it ended: None where it did what was asked.
+
+    ``verdict`` is asked of every end, since some programs say all they have to say there. One that did not
+    end by itself, or left something running, has failed by that all the same.
+
+    Under cancellation as `run_program`.
+    """
+    listener = Listener(reader.output_line, reader.error_line)
+    ended = await run(
+        who,
+        argv,
+        request=request,
+        environment=environment,
+        stdin=stdin,
+        listener=listener,
+        progress=progress,
+    )
+    failure: Failure | None
+    if isinstance(ended, Failure):
+        failure = ended
+    else:
+        said, unfinished = verdict(ended), not_finished(ended, who, request.timeout_s)
+        failure = said if unfinished is None else unfinished
+    return None if failure is None else after(failure, output=reader.output_seen, tools=reader.tools)
 
 
 async def run(
@@ -94,6 +152,16 @@ def after(failure: Failure, *, output: bool, tools: bool) -> Failure:
     """A failure in the light of what came before it: once a tool was used, what was changed is unknown."""
     outcome = "unknown" if tools else failure.outcome
     return msgspec.structs.replace(failure, outcome=outcome, accepted=failure.accepted or output or tools)
+
+
+def refusal(descriptor: Descriptor, request: DispatchRequest, model: str | None) -> str:
+    """Why a program is not asked this, as the failure's detail; "" where it is.
+
+    :param model: what it would be told to use; None where it is told none.
+    """
+    words = [word for word in (model, request.resume) if word is not None]
+    wrong = (not_forwarded(word) for word in words)
+    return undeclared(descriptor, request) or next(filter(None, wrong), "")
 
 
 def not_forwarded(value: str) -> str:

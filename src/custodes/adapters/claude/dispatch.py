@@ -28,24 +28,19 @@ class ClaudeRuntime:
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
         model = request.model or self._descriptor.default_model or "sonnet"
-        if wrong := self._refusal(request, model):
+        if wrong := native.refusal(self._descriptor, request, model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         stream = Stream(progress)
-        binary = self._descriptor.cli.binary if self._descriptor.cli else "claude"
-        ended = await native.run(
+        failure = await native.attempt(
             who,
-            arguments(binary, request, model),
+            arguments(self._descriptor.binary, request, model),
             request=request,
             environment=environment(request, os.environ),
             stdin=request.prompt.encode(),
-            listener=native.Listener(stream.output_line, stream.error_line),
+            reader=stream,
+            verdict=lambda ended: verdict(ended, stream, who, self._clock()),
             progress=progress,
         )
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        failure = verdict(ended, stream, who, timeout_s=request.timeout_s, now=self._clock())
-        if failure is not None:
-            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         result = stream.result if failure is None else None
         return DispatchResult(
             text=foreign.text(result.get("result")).strip() if result else "",
@@ -56,19 +51,9 @@ class ClaudeRuntime:
             served_model=stream.model or None,
         )
 
-    def _refusal(self, request: DispatchRequest, model: str) -> str:
-        if request.effort and request.effort not in self._descriptor.efforts:
-            # The runtime itself would warn, and go on with its default.
-            return f"'{request.effort}' is not one of its efforts: {', '.join(self._descriptor.efforts)}"
-        return native.not_forwarded(model) or (native.not_forwarded(request.resume) if request.resume else "")
 
-
-def verdict(
-    ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float, now: datetime
-) -> Failure | None:
+def verdict(ended: ProcessResult, stream: Stream, who: str, now: datetime) -> Failure | None:
     """None where its result says that it is done: ``is_error`` false and an answer."""
-    if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
-        return unfinished
     if stream.result is None:
         if stream.retrying is not None:
             return told(stream.retrying, stream, who, now)
@@ -107,8 +92,7 @@ def _without_result(ended: ProcessResult, stream: Stream, who: str, now: datetim
         return failures.failure("cut", who, detail=code)
     if _TOO_OLD.search(stream.words):
         return failures.failure("missing", who, detail="it does not know an option; is it too old?")
-    said = failures.Said(message=stream.words)
-    kind = failures.kind_of(said, now) if stream.words.strip() else "other"
+    kind = failures.kind_of(failures.Said(message=stream.words), now)
     return failures.failure(kind, who, detail=code)
 
 

@@ -35,26 +35,22 @@ class CodexRuntime:
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
         model = request.model or self._descriptor.default_model or ""
-        if wrong := self._refusal(request, model):
+        if wrong := native.refusal(self._descriptor, request, model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         stream = Stream(progress, self._clock)
-        binary = self._descriptor.cli.binary if self._descriptor.cli else "codex"
         schema = strict(request.schema) if request.schema is not None else None
         with _schema_file(schema) as schema_file:
-            ended = await native.run(
+            traces = exporter(request.environment, os.environ)
+            failure = await native.attempt(
                 who,
-                arguments(binary, request, model, schema_file, exporter(request.environment, os.environ)),
+                arguments(self._descriptor.binary, request, model, schema_file, traces),
                 request=request,
                 environment=environment(request, os.environ),
                 stdin=_prompt(request, schema).encode(),
-                listener=native.Listener(stream.output_line, stream.error_line),
+                reader=stream,
+                verdict=lambda ended: verdict(ended, stream, who, self._clock()),
                 progress=progress,
             )
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        failure = verdict(ended, stream, who, timeout_s=request.timeout_s, now=self._clock())
-        if failure is not None:
-            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         text = "" if failure else stream.text.strip()
         return DispatchResult(
             text=text,
@@ -64,19 +60,9 @@ class CodexRuntime:
             native_thread_id=stream.thread or None,
         )
 
-    def _refusal(self, request: DispatchRequest, model: str) -> str:
-        if request.effort and request.effort not in self._descriptor.efforts:
-            # The runtime itself would send it on, or take its default.
-            return f"'{request.effort}' is not one of its efforts: {', '.join(self._descriptor.efforts)}"
-        return native.not_forwarded(model) or (native.not_forwarded(request.resume) if request.resume else "")
 
-
-def verdict(
-    ended: ProcessResult, stream: Stream, who: str, *, timeout_s: float, now: datetime
-) -> Failure | None:
+def verdict(ended: ProcessResult, stream: Stream, who: str, now: datetime) -> Failure | None:
     """None where its turn is completed, with exit code 0 and an answer."""
-    if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
-        return unfinished
     if stream.completed and ended.exit_code == 0:
         if not stream.text.strip():
             return failures.failure("other", who, detail="ended well but gave no answer")
@@ -90,8 +76,7 @@ def verdict(
         return failures.failure("cut", who, detail=code)
     if _TOO_OLD.search(stream.words):
         return failures.failure("missing", who, detail="it does not know an option; is it too old?")
-    said = failures.Said(message=stream.words)
-    kind = failures.kind_of(said, now) if stream.words.strip() else "other"
+    kind = failures.kind_of(failures.Said(message=stream.words), now)
     return failures.failure(kind, who, detail=code)
 
 

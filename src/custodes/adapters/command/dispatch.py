@@ -18,6 +18,7 @@ from custodes.adapters.process import (
     base_environment,
     run_program,
 )
+from custodes.adapters.refusal import undeclared
 
 MAX_OUTPUT = 1 << 20
 """Bytes of stdout. Evidence is a slice of what was found, not a log of how."""
@@ -50,11 +51,7 @@ class CommandRuntime:
             return f"no program was named; declared: {names}"
         if program is None or not program.argv:
             return f"'{model}' is not one of its programs; declared: {names}"
-        if request.effort:
-            return "a program has no effort"
-        if request.resume:
-            return "a program cannot go on with an earlier thread"
-        return ""
+        return undeclared(self._descriptor, request)
 
     async def _run(self, request: DispatchRequest, program: Model, progress: ProgressSink) -> DispatchResult:
         who = f"{self._descriptor.id} program '{program.id}'"

@@ -30,25 +30,19 @@ class GeminiRuntime:
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
         model = request.model or self._descriptor.default_model or "gemini-2.5-pro"
-        if wrong := self._refusal(request, model):
+        if wrong := native.refusal(self._descriptor, request, model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         stream = Stream(progress)
-        binary = self._descriptor.cli.binary if self._descriptor.cli else "gemini"
-        ended = await native.run(
+        failure = await native.attempt(
             who,
-            arguments(binary, request, model),
+            arguments(self._descriptor.binary, request, model),
             request=request,
             environment=environment(request, os.environ),
             stdin=request.prompt.encode(),
-            listener=native.Listener(stream.output_line, stream.error_line),
+            reader=stream,
+            verdict=lambda ended: self._verdict(ended, stream),
             progress=progress,
         )
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        stream.document(ended.stdout)
-        failure = self._failure(ended, stream, request.timeout_s)
-        if failure is not None:
-            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         return DispatchResult(
             text="" if failure else stream.text,
             failure=failure,
@@ -57,19 +51,10 @@ class GeminiRuntime:
             served_model=stream.served_model(model),
         )
 
-    def _refusal(self, request: DispatchRequest, model: str) -> str:
-        if request.effort:
-            return "it has no effort to choose"
-        if request.schema is not None:
-            return "it cannot hold its answer to a schema"
-        wrong = native.not_forwarded(request.resume) if request.resume else ""
-        return wrong or native.not_forwarded(model)
-
-    def _failure(self, ended: ProcessResult, stream: Stream, timeout_s: float) -> Failure | None:
+    def _verdict(self, ended: ProcessResult, stream: Stream) -> Failure | None:
         """None where it said "success" itself, ended well, and there is an answer."""
         who = self._descriptor.id
-        if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
-            return unfinished
+        stream.document(ended.stdout)
         if stream.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if stream.ended == "success" and ended.exit_code == 0 and not stream.error:

@@ -26,34 +26,33 @@ class HermesRuntime:
 
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
-        if wrong := self._refusal(request):
+        if wrong := native.refusal(self._descriptor, request, request.model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         answer = _Answer()
-        binary = self._descriptor.cli.binary if self._descriptor.cli else "hermes"
         with tempfile.TemporaryDirectory(prefix="custodes-hermes-") as folder:
             empty, file = Path(folder) / "empty", Path(folder) / "usage.json"
             empty.mkdir()
-            ended = await native.run(
+
+            def verdict(ended: ProcessResult) -> Failure | None:
+                answer.report = read_report(file)
+                return self._verdict(ended, answer)
+
+            failure = await native.attempt(
                 who,
-                arguments(binary, request, file),
+                arguments(self._descriptor.binary, request, file),
                 request=request,
                 environment=environment(request, os.environ, empty),
                 stdin=b"",
-                listener=native.Listener(answer.output_line, lambda _: False),
+                reader=answer,
+                verdict=verdict,
                 progress=progress,
             )
-            report = read_report(file)
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        failure = self._failure(ended, report, answer, request.timeout_s)
+        report = answer.report
         if failure is None:
             # Only now is it known that these are the model's words and no error's.
             progress(Progress(kind="output", chars=len(answer.text)))
             if report.usage is not None:
                 progress(Progress(kind="usage", usage=report.usage))
-        else:
-            # It does not tell of its tools; but they are used between two requests.
-            failure = native.after(failure, output=False, tools=report.calls > 1)
         return DispatchResult(
             text="" if failure else answer.text,
             failure=failure,
@@ -62,22 +61,9 @@ class HermesRuntime:
             served_model=report.model,
         )
 
-    def _refusal(self, request: DispatchRequest) -> str:
-        if request.effort:
-            return "it has no effort to choose"
-        if request.resume:
-            return "it cannot go on with an earlier thread"
-        if request.schema is not None:
-            return "it cannot hold its answer to a schema"
-        return native.not_forwarded(request.model) if request.model else ""
-
-    def _failure(
-        self, ended: ProcessResult, report: Report, answer: _Answer, timeout_s: float
-    ) -> Failure | None:
+    def _verdict(self, ended: ProcessResult, answer: _Answer) -> Failure | None:
         """None where its report says completed and not failed, it ended well, and there is an answer."""
-        who = self._descriptor.id
-        if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
-            return unfinished
+        who, report = self._descriptor.id, answer.report
         if answer.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if report.completed and report.failed is False and ended.exit_code == 0:
@@ -85,12 +71,12 @@ class HermesRuntime:
                 None if answer.text else failures.failure("other", who, detail="ended well but said nothing")
             )
         if report.failed or report.completed is None:
-            return self._told(ended, report, answer)
+            return self._told(ended, answer)
         return failures.failure("cut", who, detail="it did not complete")
 
-    def _told(self, ended: ProcessResult, report: Report, answer: _Answer) -> Failure:
+    def _told(self, ended: ProcessResult, answer: _Answer) -> Failure:
         """The error is its answer, or in its report, or on standard error: always words."""
-        who, now = self._descriptor.id, waits.now()
+        who, now, report = self._descriptor.id, waits.now(), answer.report
         stderr = ended.stderr.decode("utf-8", "replace").strip()
         words = (answer.text if report.failed else "") or report.failure or stderr[-2_000:]
         if not words:
@@ -103,9 +89,13 @@ class HermesRuntime:
 
 
 class _Answer:
-    """What it prints, to the bound."""
+    """What it prints, to the bound, and the report beside it, once it has ended."""
+
+    output_seen = False
+    """What it prints may be an error's words, which only its end tells."""
 
     def __init__(self) -> None:
+        self.report = Report()
         self._lines: list[str] = []
         self._size = 0
 
@@ -116,6 +106,14 @@ class _Answer:
     @property
     def too_long(self) -> bool:
         return self._size > native.MAX_ANSWER
+
+    @property
+    def tools(self) -> bool:
+        """It does not tell of its tools; but they are used between two requests."""
+        return self.report.calls > 1
+
+    def error_line(self, _line: bytes) -> bool:
+        return False
 
     def output_line(self, line: bytes) -> bool:
         said = line.decode("utf-8", "replace")

@@ -19,6 +19,7 @@ from custodes.adapters.foreign import decode
 from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError
 from custodes.adapters.openai.events import Events
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
+from custodes.adapters.refusal import undeclared
 
 if TYPE_CHECKING:
     import httpx2
@@ -83,11 +84,8 @@ class _Call:
             return self.failed("auth", "its key holds characters no key has")
         if not self.model:
             return self.failed("invalid", "no model was named and the catalog has no default")
-        if self.request.effort and self.request.effort not in self.descriptor.efforts:
-            return self.failed("invalid", f"'{self.request.effort}' is not one of its efforts")
-        if self.request.resume:
-            return self.failed("invalid", "it keeps no threads to go on with")
-        return None
+        wrong = undeclared(self.descriptor, self.request)
+        return self.failed("invalid", wrong) if wrong else None
 
     def failed(self, kind: failures.Kind, detail: str = "") -> Failure:
         return failures.failure(kind, self.descriptor.id, detail=detail, accepted=self.accepted)

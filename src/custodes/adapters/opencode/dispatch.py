@@ -9,7 +9,6 @@ from typing import Any
 
 from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.descriptor import Descriptor
-from custodes.adapters.errors import instead
 from custodes.adapters.opencode.arguments import arguments, environment
 from custodes.adapters.opencode.stream import Stream
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
@@ -39,21 +38,16 @@ class OpenCodeRuntime:
         if wrong := self._refusal(request):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         stream = Stream(progress)
-        binary = self._descriptor.cli.binary if self._descriptor.cli else "opencode"
-        ended = await native.run(
+        failure = await native.attempt(
             who,
-            arguments(binary, request),
+            arguments(self._descriptor.binary, request),
             request=request,
             environment=environment(request, os.environ),
             stdin=request.prompt.encode(),
-            listener=native.Listener(stream.output_line, stream.error_line),
+            reader=stream,
+            verdict=lambda ended: self._verdict(ended, stream),
             progress=progress,
         )
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        failure = self._failure(ended, stream, request.timeout_s)
-        if failure is not None:
-            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         return DispatchResult(
             text="" if failure else stream.text,
             failure=failure,
@@ -63,21 +57,15 @@ class OpenCodeRuntime:
         )
 
     def _refusal(self, request: DispatchRequest) -> str:
-        efforts = self._descriptor.efforts
-        if request.effort and request.effort not in efforts:
-            return f"'{request.effort}' is not one of its efforts; {instead(request.effort, efforts)}"
-        if request.schema is not None:
-            return "it cannot hold its answer to a schema"
+        if wrong := native.refusal(self._descriptor, request, request.model):
+            return wrong
         if request.model and "/" not in request.model:
             return f"'{request.model}' must be named provider/model"
-        words = [word for word in (request.model, request.resume) if word is not None]
-        return next((wrong for word in words if (wrong := native.not_forwarded(word))), "")
+        return ""
 
-    def _failure(self, ended: ProcessResult, stream: Stream, timeout_s: float) -> Failure | None:
+    def _verdict(self, ended: ProcessResult, stream: Stream) -> Failure | None:
         """None where its last step finished by itself with an answer, it told no error, and it ended well."""
         who, now = self._descriptor.id, waits.now()
-        if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
-            return unfinished
         if stream.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if stream.error is not None:

@@ -34,28 +34,23 @@ class QwenRuntime:
 
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self._descriptor.id
-        if wrong := self._refusal(request):
+        if wrong := native.refusal(self._descriptor, request, request.model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
         stream = Stream(progress)
         session = request.resume or str(uuid.uuid4())
         environ = environment(request, os.environ)
-        binary = self._descriptor.cli.binary if self._descriptor.cli else "qwen"
-        argv = arguments(program(binary, environ.get("PATH")), request, session)
+        argv = arguments(program(self._descriptor.binary, environ.get("PATH")), request, session)
         with on_standard_error(session, environ):
-            ended = await native.run(
+            failure = await native.attempt(
                 who,
                 argv,
                 request=request,
                 environment=environ,
                 stdin=request.prompt.encode(),
-                listener=native.Listener(stream.output_line, stream.error_line),
+                reader=stream,
+                verdict=lambda ended: self._verdict(ended, stream, structured=request.schema is not None),
                 progress=progress,
             )
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        failure = self._failure(ended, stream, request)
-        if failure is not None:
-            failure = native.after(failure, output=stream.output_seen, tools=stream.tools)
         done = stream.ended if stream.ended is not None and failure is None else {}
         return DispatchResult(
             text=foreign.text(done.get("result")).strip(),
@@ -66,23 +61,15 @@ class QwenRuntime:
             served_model=stream.model if stream.output_seen else None,
         )
 
-    def _refusal(self, request: DispatchRequest) -> str:
-        if request.effort:
-            return "it has no effort to choose"
-        words = [word for word in (request.model, request.resume) if word is not None]
-        return next((wrong for word in words if (wrong := native.not_forwarded(word))), "")
-
-    def _failure(self, ended: ProcessResult, stream: Stream, request: DispatchRequest) -> Failure | None:
+    def _verdict(self, ended: ProcessResult, stream: Stream, *, structured: bool) -> Failure | None:
         """None where its result says success, with an answer (or the wanted JSON), and it ended well."""
         who, done = self._descriptor.id, stream.ended
-        if (unfinished := native.not_finished(ended, who, request.timeout_s)) is not None:
-            return unfinished
         if stream.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if done is None:
             return self._silent(ended, stream)
         if done.get("subtype") == "success" and done.get("is_error") is False and ended.exit_code == 0:
-            if request.schema is not None and done.get("structured_result") is None:
+            if structured and done.get("structured_result") is None:
                 return failures.failure("other", who, detail="did not answer in the wanted form")
             empty = failures.failure("other", who, detail="ended well but said nothing")
             return None if foreign.text(done.get("result")).strip() else empty
