@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,33 @@ def test_the_host(project: Path, loop: str) -> None:
         ["architect", "done"],
         ["110000", "90000"],  # the two roles' defaults, since the program reports no usage
     ]
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_the_stream_of_events(project: Path, loop: str) -> None:
+    reader = block("async with parent.events")
+    code = f"""
+import anyio
+from custodes import Supervision, Work
+
+async def main():
+    async with Supervision() as supervision, anyio.create_task_group() as group:
+        async with supervision.conversation("mine") as parent:
+            async def read():
+{textwrap.indent(reader, " " * 16)}
+            group.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await parent.dispatch(Work(role="reviewer", prompt="What is here?"))
+
+anyio.run(main, backend={loop!r})
+"""
+    run(project, "cos init")
+    run(project, "cos supervision enable")
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    first, *others = ran.stdout.splitlines()
+    assert first.startswith("1 ChildQueued(")
+    assert [int(line.split()[0]) for line in others] == list(range(2, len(others) + 2))
+    assert "ChildEnded(" in others[-1]
