@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -15,9 +17,11 @@ from custodes.supervision.lease import ScopeLease
 from custodes.supervision.lease_table import save_last_number, save_leases
 from custodes.supervision.owner_identity import Owner, this_process
 from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.scope_file import read_scopes
 from custodes.supervision.scopes import resolve
 from custodes.supervision.tree import DATABASE
 from support.cos import Cos
+from support.writers import eventually, project_of
 
 DEAD = replace(this_process(), started=this_process().started + 1)
 
@@ -117,3 +121,41 @@ def test_an_owner_in_another_pid_namespace_is_out_of_sight_and_not_called_dead(
     (view,) = cos("scopes", "list", "--format", "json").document["scopes"]
     assert view["owner"] == "out of sight"
     assert "out of sight" in cos("scopes", "list").out
+
+
+def test_f11_two_runs_of_the_program_on_one_project_take_turns_on_a_scope_and_the_second_outlives_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("CUSTODES_RUN", raising=False)
+    project = project_of(tmp_path)
+    runs: list[subprocess.Popen[str]] = []
+    try:
+        for name in ("writer1", "writer2"):
+            (project / f"{name}.yaml").write_text(
+                f"steps:\n  - {{id: s, role: implementer, prompt: {name}, model: writer, scope: [src]}}\n"
+            )
+            run = subprocess.Popen(
+                [sys.executable, "-m", "custodes.cli", "run", f"{name}.yaml", "--format", "json"],
+                cwd=project,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            runs.append(run)
+            eventually("it is in the line", lambda: len(anyio.run(read_scopes, project)) == len(runs))
+            eventually("the first writes", lambda: (project / "writer1.on").exists())
+        held, waiting = anyio.run(read_scopes, project)
+        assert (held.state, held.pid, waiting.state) == ("held", runs[0].pid, "waiting")
+        assert not (project / "writer2.on").exists()
+        runs[0].kill()
+        eventually("the second writes", lambda: (project / "writer2.on").exists())
+        (then,) = anyio.run(read_scopes, project)
+        assert (then.state, then.pid) == ("held", runs[1].pid)
+        assert then.number > held.number
+        (project / "writer2.go").touch()
+        out, _ = runs[1].communicate(timeout=60)
+        assert json.loads(out)["status"] == "done"
+    finally:
+        for run in runs:
+            run.kill()
+            run.communicate()

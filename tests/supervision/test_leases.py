@@ -19,8 +19,10 @@ import custodes
 from custodes.adapters import keeper
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.store import Database
+from custodes.supervision import records
 from custodes.supervision.clock import now
 from custodes.supervision.events import ChildWaiting, Event
+from custodes.supervision.health import Refused, admit
 from custodes.supervision.lease import ScopeLease
 from custodes.supervision.lease_table import load_leases, save_leases
 from custodes.supervision.owner_identity import this_process
@@ -31,6 +33,7 @@ from custodes.supervision.scopes import resolve
 from custodes.supervision.tree import DATABASE
 from custodes.supervision.work import Outcome, Work
 from support import scripted
+from support.health import ask, world
 from support.writers import project_of
 
 pytestmark = pytest.mark.anyio
@@ -290,3 +293,12 @@ async def test_f12_a_dead_holders_scope_is_free_at_the_next_start(
             assert (await parent.dispatch(implement("src"))).status == "done"
         assert program.poll() is not None
     assert await states(tmp_path) == []
+
+
+async def test_f12_nothing_is_admitted_once_its_scope_is_lost(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        answer = await admit(w.health, replace(ask("one:a", "two:b"), scope_lease="taken-away"))
+        assert isinstance(answer, Refused)
+        assert [each.adapter for each in answer.unavailable] == ["one", "two"]
+        assert "released or taken over" in answer.unavailable[0].reason
+        assert await w.database.read(records.running) == []
