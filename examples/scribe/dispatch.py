@@ -11,7 +11,9 @@ from custodes.adapters import (
     ProgressSink,
     Usage,
     failures,
+    foreign,
     native,
+    waits,
 )
 from custodes.adapters.process import ProcessResult, base_environment
 
@@ -26,18 +28,18 @@ class Stream:
         self.usage: Usage | None = None
 
     def output_line(self, line: bytes) -> bool:
-        event = native.mapping(native.decode(line))
+        event = foreign.mapping(foreign.decode(line))
         if event.get("event") == "said":
-            said = native.text(event.get("text"))
+            said = foreign.text(event.get("text"))
             self.text = (self.text + said)[: native.MAX_ANSWER]
             self.progress(Progress(kind="output", chars=len(said)))
         elif event.get("event") == "error":
-            status, wait = native.count(event.get("status")), event.get("retry_after_s")
+            status, wait = foreign.count(event.get("status")), event.get("retry_after_s")
             body = {"retry_after": wait} if wait is not None else None
-            message = native.text(event.get("message"))
+            message = foreign.text(event.get("message"))
             self.error = failures.Said(status=status, message=message, body=body)
         elif event.get("event") == "done":
-            self.usage = Usage(output_tokens=native.count(event.get("tokens")))
+            self.usage = Usage(output_tokens=foreign.count(event.get("tokens")))
         return False
 
 
@@ -70,7 +72,7 @@ class ScribeRuntime:
         if unfinished := native.not_finished(ended, who, request.timeout_s):
             return unfinished
         if stream.error is not None:
-            return failures.classify(stream.error, who=who, now=native.now())
+            return failures.classify(stream.error, who=who, now=waits.now())
         if stream.usage is None or not stream.text:
             return failures.failure("cut", who, detail=f"exit status {ended.exit_code}")
         return None

@@ -58,13 +58,13 @@ def test_who_follows_the_page_has_an_adapter_that_keeps_the_contract(project: Pa
 
 BROKEN = {
     "no category": (
-        "return failures.classify(stream.error, who=who, now=native.now())",
+        "return failures.classify(stream.error, who=who, now=waits.now())",
         "return Failure(category=None, reason='it failed')",
         "limit",
         "`failure.category` is None, must be 'capacity'",
     ),
     "no failure at all": (
-        "return failures.classify(stream.error, who=who, now=native.now())",
+        "return failures.classify(stream.error, who=who, now=waits.now())",
         "return None",
         "auth",
         "it reads as a success: `failure` is None",
@@ -88,7 +88,7 @@ BROKEN = {
         "must be a failure of category 'invalid': 'resume' is not in its capabilities",
     ),
     "an exception": (
-        "return failures.classify(stream.error, who=who, now=native.now())",
+        "return failures.classify(stream.error, who=who, now=waits.now())",
         "raise RuntimeError(stream.error.message)",
         "overloaded",
         "dispatch raised RuntimeError: Overloaded.",

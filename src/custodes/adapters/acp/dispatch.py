@@ -10,7 +10,7 @@ from types import ModuleType
 import anyio.to_thread
 import msgspec
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, native, waits
 from custodes.adapters.acp import agents
 from custodes.adapters.acp.session import Session
 from custodes.adapters.descriptor import Descriptor, Model
@@ -95,7 +95,7 @@ def _failure(ended: ProcessResult, session: Session, who: str, timeout_s: float)
     if session.initialized:
         return failures.failure("cut", who, detail=code)
     said = failures.Said(message=session.words)
-    kind = failures.kind_of(said, native.now()) if session.words.strip() else "other"
+    kind = failures.kind_of(said, waits.now()) if session.words.strip() else "other"
     return failures.failure(kind, who, detail=f"{code}, before it spoke the protocol")
 
 

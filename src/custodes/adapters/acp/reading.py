@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign
 from custodes.adapters.port import Failure, Usage
 
 AUTH_REQUIRED = -32000
@@ -17,9 +17,12 @@ _KINDS = {"authentication_failed": "authentication_error", "unknown": "", "serve
 _UNKNOWN_MODEL = re.compile(
     r"\bmodels?\b[\w/ .`'-]{0,80} (?:is not found|may not exist)|issue with the selected model"
 )
-_UNREACHED = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|Connection refused|fetch failed|Unable to connect")
+_UNREACHED = re.compile(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|[Cc]onnection (?:refused|failed)|fetch failed|Unable to connect"
+)
 _CUT = re.compile(r"\bterminated\b|socket|incomplete json|stream disconnected|ECONNRESET", re.IGNORECASE)
 _ERROR_TEXT = re.compile(r"(?:API call failed|API Error|HTTP [45][0-9]{2}\b)")
+_ATTEMPT = re.compile(r"Attempt [0-9]+ failed(?: with status (?P<status>[0-9]{3}))?[.:] ?(?P<message>.*)")
 _SHORT = 1_000
 """Characters. A longer answer is one, however it begins."""
 
@@ -27,10 +30,10 @@ _SHORT = 1_000
 def failed(error: Mapping[str, Any], who: str, now: datetime) -> Failure:
     """A JSON-RPC error: its code where that is a provider's status, then its data, then its words."""
     code = error.get("code")
-    data = native.mapping(error.get("data"))
-    message = native.text(data.get("message")) or native.text(data.get("details"))
-    message = message or native.text(error.get("message")).removeprefix("Internal error: ")
-    kinds = (native.text(data.get("errorKind")), native.text(data.get("codexErrorInfo")))
+    data = foreign.mapping(error.get("data"))
+    message = foreign.text(data.get("message")) or foreign.text(data.get("details"))
+    message = message or foreign.text(error.get("message")).removeprefix("Internal error: ")
+    kinds = (foreign.text(data.get("errorKind")), foreign.text(data.get("codexErrorInfo")))
     codes = tuple(_KINDS.get(kind, _CAMEL.sub("_", kind).lower()) for kind in kinds)
     if code == AUTH_REQUIRED:
         return failures.failure("auth", who, detail="it asks for a login")
@@ -45,22 +48,32 @@ def worded(text: str, who: str, now: datetime) -> Failure:
 
 def retried(update: Mapping[str, Any], who: str, now: datetime) -> Failure | None:
     """What Codex is about to try again after, told in the session's ``_meta``; None where it is not that."""
-    error = native.mapping(native.mapping(native.mapping(update.get("_meta")).get("codex")).get("error"))
+    error = foreign.mapping(foreign.mapping(foreign.mapping(update.get("_meta")).get("codex")).get("error"))
     if error.get("willRetry") is not True:
         return None
-    message = native.text(error.get("additionalDetails")) or native.text(error.get("message"))
+    message = foreign.text(error.get("additionalDetails")) or foreign.text(error.get("message"))
     return _said(_http_status(error), (), message, who, now)
 
 
+def attempted(line: bytes, who: str, now: datetime) -> Failure | None:
+    """What Gemini CLI says on standard error before it tries again; None where it is not that."""
+    match = _ATTEMPT.match(line[:8_000].decode("utf-8", "replace"))
+    if match is None:
+        return None
+    return _said(int(match["status"]) if match["status"] else None, (), match["message"], who, now)
+
+
 def _said(status: int | None, codes: tuple[str, ...], message: str, who: str, now: datetime) -> Failure:
-    body = native.decode(message) if message.lstrip().startswith("{") else None
-    inner = native.mapping(native.mapping(body).get("error"))
-    message = native.text(inner.get("message")) or message
-    codes = (*codes, native.text(inner.get("status")))
+    body = foreign.decode(message) if message.lstrip().startswith("{") else None
+    inner = foreign.mapping(foreign.mapping(body).get("error"))
+    message = foreign.text(inner.get("message")) or message
+    codes = (*codes, foreign.text(inner.get("status")))
     if status in (None, 500) and _UNKNOWN_MODEL.search(message):
         return failures.failure("invalid", who, detail="it does not know the model")
     if status in (None, 500) and _UNREACHED.search(message):
         return failures.failure("refused", who)
+    if failures.kind_of_text(message, now) == "billing" and "usage_limit_exceeded" in codes:
+        codes = ()  # Codex calls a spent credit so too
     said = failures.Said(status=status, codes=codes, message=message, body=body)
     found = failures.classify(said, who=who, now=now)
     if status is None and failures.kind_of(said, now) == "other" and _CUT.search(message):
@@ -70,8 +83,8 @@ def _said(status: int | None, codes: tuple[str, ...], message: str, who: str, no
 
 def _http_status(data: Mapping[str, Any]) -> int | None:
     """The status in Codex's ``{"codexErrorInfo": {"…": {"httpStatusCode": 429}}}``."""
-    for inner in native.mapping(data.get("codexErrorInfo")).values():
-        status = native.mapping(inner).get("httpStatusCode")
+    for inner in foreign.mapping(data.get("codexErrorInfo")).values():
+        status = foreign.mapping(inner).get("httpStatusCode")
         if isinstance(status, int):
             return status
     return None
@@ -84,14 +97,14 @@ def is_error_text(text: str) -> bool:
 
 def usage_of(said: Mapping[str, Any]) -> Usage | None:
     """The tokens in a result or an update, in the protocol's place or in ``_meta``; None where none stand."""
-    meta = native.mapping(said.get("_meta"))
-    quota = native.mapping(native.mapping(meta.get("quota")).get("token_count"))
-    for place in (native.mapping(said.get("usage")), native.mapping(meta.get("usage")), quota):
+    meta = foreign.mapping(said.get("_meta"))
+    quota = foreign.mapping(foreign.mapping(meta.get("quota")).get("token_count"))
+    for place in (foreign.mapping(said.get("usage")), foreign.mapping(meta.get("usage")), quota):
         tokens = {_CAMEL.sub("_", name).lower(): value for name, value in place.items()}
         found = Usage(
-            input_tokens=native.count(tokens.get("input_tokens")),
-            output_tokens=native.count(tokens.get("output_tokens")),
-            cached_input_tokens=native.count(tokens.get("cached_read_tokens")),
+            input_tokens=foreign.count(tokens.get("input_tokens")),
+            output_tokens=foreign.count(tokens.get("output_tokens")),
+            cached_input_tokens=foreign.count(tokens.get("cached_read_tokens")),
         )
         if found.input_tokens is not None or found.output_tokens is not None:
             return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from custodes.adapters import failures, native
+from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.acp import agents, reading
 from custodes.adapters.port import DispatchRequest, Failure, Progress, ProgressSink, Usage
 from custodes.adapters.process import ProgramInput
@@ -33,7 +33,7 @@ class Session:
         request: DispatchRequest,
         agent: agents.Agent,
         progress: ProgressSink,
-        clock: Callable[[], datetime] = native.now,
+        clock: Callable[[], datetime] = waits.now,
     ) -> None:
         self._acp = acp
         self._who = who
@@ -82,22 +82,22 @@ class Session:
 
     def output_line(self, line: bytes) -> bool:
         """True where there is nothing more to wait for."""
-        said = native.mapping(native.decode(line))
-        method = native.text(said.get("method"))
+        said = foreign.mapping(foreign.decode(line))
+        method = foreign.text(said.get("method"))
         if method and "id" in said:
             return self._requested(method, said)
         if method:
-            return self._notified(method, native.mapping(said.get("params")))
+            return self._notified(method, foreign.mapping(said.get("params")))
         if self._waiting is None or said.get("id") != self._waiting[0]:
             return False
         then, self._waiting = self._waiting[1], None
         if "error" in said and then != self._parted:
-            return self._fail(reading.failed(native.mapping(said["error"]), self._who, self._clock()))
-        return then(native.mapping(said.get("result")))
+            return self._fail(reading.failed(foreign.mapping(said["error"]), self._who, self._clock()))
+        return then(foreign.mapping(said.get("result")))
 
     def error_line(self, line: bytes) -> bool:
         self.words = f"{self.words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
-        return False
+        return self._retries(reading.attempted(line, self._who, self._clock()))
 
     def _met(self, result: Mapping[str, Any]) -> bool:
         version = result.get("protocolVersion")
@@ -112,8 +112,8 @@ class Session:
             return self._ask("session/new", new, self._opened)
         self.id = request.resume
         same = {"session_id": request.resume, "cwd": request.cwd, "mcp_servers": []}
-        can = native.mapping(result.get("agentCapabilities"))
-        if "resume" in native.mapping(can.get("sessionCapabilities")):
+        can = foreign.mapping(result.get("agentCapabilities"))
+        if "resume" in foreign.mapping(can.get("sessionCapabilities")):
             again = acp.ResumeSessionRequest(**same, field_meta=self._narrowed())
             return self._ask("session/resume", again, self._opened)
         if can.get("loadSession") is True:  # tells the whole thread again first; nothing of it is this turn's
@@ -125,10 +125,10 @@ class Session:
         return dict(self._agent.narrow) if self._agent.narrow and not self._request.mutable else None
 
     def _opened(self, result: Mapping[str, Any]) -> bool:
-        self.id = native.text(result.get("sessionId")) or self.id
-        listed = native.mapping(result.get("modes")).get("availableModes")
+        self.id = foreign.text(result.get("sessionId")) or self.id
+        listed = foreign.mapping(result.get("modes")).get("availableModes")
         modes = listed if isinstance(listed, list) else []
-        offered = [native.text(native.mapping(each).get("id")) for each in modes]
+        offered = [foreign.text(foreign.mapping(each).get("id")) for each in modes]
         mode = agents.mode(offered, mutable=self._request.mutable)
         if mode is None:
             if not self._request.mutable:
@@ -173,7 +173,7 @@ class Session:
     def _notified(self, method: str, params: Mapping[str, Any]) -> bool:
         if method != "session/update" or not self._prompted:
             return False
-        update = native.mapping(params.get("update"))
+        update = foreign.mapping(params.get("update"))
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
                 self._used(reading.usage_of(update))
@@ -182,24 +182,23 @@ class Session:
                     failures.failure("other", self._who, detail="its answer is longer than the bound")
                 )
             case "agent_thought_chunk":
-                self._speaks(len(native.text(native.mapping(update.get("content")).get("text"))))
+                self._speaks(len(foreign.text(foreign.mapping(update.get("content")).get("text"))))
             case "tool_call":
                 self._answer.clear()
                 self.tools = self.output_seen = True
-                self._progress(Progress(kind="tool", tool=native.text(update.get("kind"))[:100] or None))
+                self._progress(Progress(kind="tool", tool=foreign.text(update.get("kind"))[:100] or None))
             case "usage_update":
-                cost = native.mapping(update.get("cost"))
+                cost = foreign.mapping(update.get("cost"))
                 amount = cost.get("amount")
                 if cost.get("currency") == "USD" and isinstance(amount, int | float) and amount > 0:
                     self._cost = float(amount)
             case "session_info_update":
-                return self._retries(update)
+                return self._retries(reading.retried(update, self._who, self._clock()))
         return False
 
-    def _retries(self, update: Mapping[str, Any]) -> bool:
+    def _retries(self, found: Failure | None) -> bool:
         """What may pass is not sat out where nothing was done yet: it is told, and tried again by others."""
-        found = reading.retried(update, self._who, self._clock())
-        if found is None:
+        if found is None or self._waiting is None:
             return False
         self._progress(Progress(kind="retrying"))
         worth_telling = found.retryable or found.category in ("unavailable", "auth")
@@ -220,7 +219,7 @@ class Session:
         if self._asked > MAX_ASKED:
             return self._fail(failures.failure("other", self._who, detail="it asked without end"))
         if method == "session/request_permission":
-            answer = self._permission(native.mapping(said.get("params")))
+            answer = self._permission(foreign.mapping(said.get("params")))
             self._send({"id": said["id"], "result": answer.model_dump(by_alias=True, exclude_none=True)})
         else:
             error = {"code": _METHOD_UNKNOWN, "message": "not offered by this client"}
@@ -230,7 +229,7 @@ class Session:
     def _permission(self, params: Mapping[str, Any]) -> Any:
         """Work that may write is let, once each; read-only work is not. Nothing is ever allowed for good."""
         listed = params.get("options")
-        options = [native.mapping(each) for each in listed] if isinstance(listed, list) else []
+        options = [foreign.mapping(each) for each in listed] if isinstance(listed, list) else []
         wanted = "allow_once" if self._request.mutable else "reject_once"
         chosen = next((each.get("optionId") for each in options if each.get("kind") == wanted), None)
         acp = self._acp
@@ -285,8 +284,8 @@ class _Answer:
 
     def take(self, update: Mapping[str, Any]) -> int:
         """A piece of a message; how many characters it has."""
-        said = native.text(native.mapping(update.get("content")).get("text"))
-        message = native.text(update.get("messageId"))
+        said = foreign.text(foreign.mapping(update.get("content")).get("text"))
+        message = foreign.text(update.get("messageId"))
         self.words = f"{self.words}{said}"[-2_000:]
         if self._parts and self._message and not message:
             return len(said)  # a note of the agent's own between the model's messages
