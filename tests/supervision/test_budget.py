@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +160,12 @@ def test_an_overrun_is_recorded_and_stops_new_starts() -> None:
 def test_a_limit_that_is_none_is_refused_where_the_budget_is_made(limit: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"budget\.\w+: .* is no number of 0 or more"):
         Budget(**limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("field", [{"children": "3"}, {"tokens": 1.5}, {"when_spent": "wait"}])
+def test_a_field_of_the_wrong_type_is_refused_where_the_budget_is_made(field: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=rf"budget\.{next(iter(field))}: "):
+        Budget(**field)
 
 
 amounts = st.builds(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink, Usage
 from custodes.supervision.budget import Amount
+from custodes.supervision.events import ChildEnded, Event
 from custodes.supervision.fan_out import FanOut
 from custodes.supervision.work import Budget, Outcome, Refusal, Shortfall, Work
 from support import scripted
@@ -339,6 +342,54 @@ async def test_children_that_ask_for_children_without_end_meet_the_cap(
     assert statuses(fan).count("done") == 8
     over = [refusal_of(outcome).shortfall for outcome in fan.outcomes if outcome.status == "refused"]
     assert over == [Shortfall(limit="children", allowed=8, spent=8, left=0, needed=1)] * 9
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_however_children_end_no_more_is_ever_given_than_there_is(
+    tmp_path: Path, script: scripted.Script, seed: int
+) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible", max_parallel=4)
+    chance = random.Random(seed)  # noqa: S311  # a replayable test, no secret
+    worst, news = Amount(), anyio.Event()
+
+    async def spend(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        nonlocal worst
+        worst = worst.at_least(fan.ledger.reserved + fan.ledger.spent)
+        news.set()
+        used = Usage(input_tokens=chance.randint(0, 5), output_tokens=chance.randint(0, 5))
+        for _ in range(chance.randint(0, 3)):
+            await anyio.lowlevel.checkpoint()
+            progress(Progress(kind="usage", usage=used))
+        failed = Failure(category="provider", reason="500", retryable=chance.random() < 0.5)
+        end = chance.choice(["used", "silent", "failed", "raised", "cancelled"])
+        if end == "raised":
+            raise RuntimeError
+        if end == "cancelled":
+            await anyio.sleep_forever()
+        text = DispatchResult(text='{"summary": "x"}', usage=used if end == "used" else None)
+        return DispatchResult(failure=failed, usage=used) if end == "failed" else text
+
+    script.acts.extend([spend] * 80)
+
+    def watch(event: Event) -> None:
+        if isinstance(event, ChildEnded):
+            news.set()
+
+    async with (
+        custodes.Supervision(tmp_path, observer=watch) as supervision,
+        supervision.conversation("c") as parent,
+    ):
+        async with parent.fan_out(budget=Budget(tokens=100)) as fan:
+            for _ in range(6):
+                news = anyio.Event()
+                children = [fan.start(review(tokens=10)) for _ in range(8)]
+                await news.wait()
+                for child in children:  # queued, launched, admitted, at work or ended, as it happens
+                    await child.cancel()
+    assert 0 < worst.tokens <= 100
+    assert fan.spent.tokens.spent <= 100
+    assert fan.ledger.reserved == Amount()
+    assert "refused" in statuses(fan), "the budget was never tried"
 
 
 async def test_an_estimate_that_is_none_is_refused(tmp_path: Path, script: scripted.Script) -> None:

@@ -56,11 +56,12 @@ class Account:
     @classmethod
     def of(cls, budget: Budget) -> Account:
         """Its clock stands until :meth:`open`."""
-        return cls(Ledger(budget=budget, opened_at=0))
+        return cls(Ledger(budget=budget, opened_at=0), _closed_at=0)
 
     def open(self) -> None:
         """The wall seconds count from now."""
         self.ledger = Ledger(budget=self.ledger.budget, opened_at=anyio.current_time())
+        self._closed_at = None
 
     def close(self) -> None:
         """The fan-out has ended: its wall seconds count no further."""

@@ -12,7 +12,7 @@ from custodes.supervision.child import new_run_id
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
 from custodes.supervision.job import HostDispatch, Unsupervised
-from custodes.supervision.work import Budget, Outcome, Work
+from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a supervision makes conversations, and each needs its tree
@@ -72,7 +72,7 @@ class Conversation:
         Cancelled, the child is ended first, with proof. Where supervision does not apply and the host gave
         its own ``dispatch``, that is called and nothing else happens; its exceptions pass as they are.
         """
-        fan_out = FanOut(self, name=None, budget=Budget(), max_parallel=None)
+        fan_out = FanOut(self, name=None, budget=NO_LIMITS, max_parallel=None)
         run_id, frozen = fan_out.freeze(work)
         if isinstance(frozen, Unsupervised):
             return await frozen.perform()
@@ -87,7 +87,7 @@ class Conversation:
 
         ``max_parallel`` narrows what the policy allows; it never widens it.
         """
-        return FanOut(self, name=name, budget=budget or Budget(), max_parallel=max_parallel)
+        return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel)
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """End every child of this conversation. Idempotent; returns once all are gone."""

@@ -193,7 +193,10 @@ class FanOut:
             )
             return
         if isinstance(frozen, Job):
-            frozen = self._reserved(child, frozen, await tree.history())
+            records = await tree.history()
+            if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
+                return
+            frozen = self._reserved(child, frozen, records)
         if isinstance(frozen, Job):
             await self._launch_job(child, frozen, tree)
             return

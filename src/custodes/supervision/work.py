@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -80,6 +80,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reservations. What runs by then keeps its own timeout; ``when_spent="stop"`` cancels it instead: every
     child at the end of the wall seconds, and a child whose use no longer fits the tokens or USD.
 
+    :raises TypeError: a field is not what its type says.
     :raises ValueError: a limit is no number of 0 or more.
     """
 
@@ -91,10 +92,22 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     depth: int | None = None
 
     def __post_init__(self) -> None:
-        for name in get_args(Limit):
+        for name, kind in _budget_types().items():
             value = getattr(self, name)
-            if value is not None and not 0 <= value < math.inf:
+            try:
+                msgspec.convert(value, kind)
+            except msgspec.ValidationError as error:
+                raise TypeError(f"budget.{name}: {value!r}: {error}") from None
+            if name != "when_spent" and value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"budget.{name}: {value} is no number of 0 or more")
+
+
+@cache
+def _budget_types() -> dict[str, Any]:
+    return get_type_hints(Budget)
+
+
+NO_LIMITS = Budget()
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
