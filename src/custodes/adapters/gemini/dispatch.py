@@ -44,7 +44,7 @@ class GeminiRuntime:
             progress=progress,
         )
         return DispatchResult(
-            text="" if failure else stream.text,
+            text="" if failure else str(stream.answer),
             failure=failure,
             usage=stream.usage,
             native_thread_id=stream.session or stream.complaint.session or None,
@@ -55,11 +55,11 @@ class GeminiRuntime:
         """None where it said "success" itself, ended well, and there is an answer."""
         who = self._descriptor.id
         stream.document(ended.stdout)
-        if stream.too_long:
+        if stream.answer.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if stream.ended == "success" and ended.exit_code == 0 and not stream.error:
             empty = failures.failure("other", who, detail="ended well but said nothing")
-            return None if stream.text else empty
+            return None if str(stream.answer) else empty
         return self._told(ended, stream)
 
     def _told(self, ended: ProcessResult, stream: Stream) -> Failure:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from custodes.adapters import foreign, native
+from custodes.adapters.answer_text import AnswerText
 from custodes.adapters.gemini.complaint import Complaint
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
@@ -18,8 +19,7 @@ class Stream:
 
     def __init__(self, progress: ProgressSink) -> None:
         self._progress = progress
-        self._parts: list[str] = []
-        self.chars = 0
+        self.answer = AnswerText()
         self.session: str | None = None
         self.model: str | None = None
         self.ended: str | None = None
@@ -29,14 +29,6 @@ class Stream:
         self.usage: Usage | None = None
         self.served: Mapping[str, Any] = {}
         self.complaint = Complaint()
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts).strip()
-
-    @property
-    def too_long(self) -> bool:
-        return self.chars > native.MAX_ANSWER
 
     def error_line(self, line: bytes) -> bool:
         before = self.complaint.retries
@@ -57,20 +49,18 @@ class Stream:
                 self._tool(foreign.text(event.get("tool_name")))
             case "tool_result":
                 # What follows a tool is the answer; what came before it was said on the way.
-                self._parts.clear()
+                self.answer.drop()
             case "error" if event.get("severity") == "error":
                 self.error = foreign.text(event.get("message"))[:8_000]
             case "result":
                 self._result(event)
-        return self.too_long
+        return self.answer.too_long
 
     def _said(self, said: str) -> None:
         if not said:
             return
         self.output_seen = True
-        self.chars += len(said)
-        if not self.too_long:
-            self._parts.append(said)
+        self.answer.add(said)
         self._progress(Progress(kind="output", chars=len(said)))
 
     def _tool(self, name: str) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from custodes.adapters import failures, native, waits
+from custodes.adapters.answer_text import AnswerText
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.hermes.arguments import arguments, environment
 from custodes.adapters.hermes.report import Report, read_report
@@ -28,14 +29,14 @@ class HermesRuntime:
         who = self._descriptor.id
         if wrong := native.refusal(self._descriptor, request, request.model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
-        answer = _Answer()
+        seen = _Seen()
         with tempfile.TemporaryDirectory(prefix="custodes-hermes-") as folder:
             empty, file = Path(folder) / "empty", Path(folder) / "usage.json"
             empty.mkdir()
 
             def verdict(ended: ProcessResult) -> Failure | None:
-                answer.report = read_report(file)
-                return self._verdict(ended, answer)
+                seen.report = read_report(file)
+                return self._verdict(ended, seen)
 
             failure = await native.attempt(
                 who,
@@ -43,42 +44,42 @@ class HermesRuntime:
                 request=request,
                 environment=environment(request, os.environ, empty),
                 stdin=b"",
-                reader=answer,
+                reader=seen,
                 verdict=verdict,
                 progress=progress,
             )
-        report = answer.report
+        report = seen.report
+        text = "" if failure else str(seen.printed)
         if failure is None:
             # Only now is it known that these are the model's words and no error's.
-            progress(Progress(kind="output", chars=len(answer.text)))
+            progress(Progress(kind="output", chars=len(text)))
             if report.usage is not None:
                 progress(Progress(kind="usage", usage=report.usage))
         return DispatchResult(
-            text="" if failure else answer.text,
+            text=text,
             failure=failure,
             usage=report.usage,
             native_thread_id=report.session,
             served_model=report.model,
         )
 
-    def _verdict(self, ended: ProcessResult, answer: _Answer) -> Failure | None:
+    def _verdict(self, ended: ProcessResult, seen: _Seen) -> Failure | None:
         """None where its report says completed and not failed, it ended well, and there is an answer."""
-        who, report = self._descriptor.id, answer.report
-        if answer.too_long:
+        who, report = self._descriptor.id, seen.report
+        if seen.printed.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if report.completed and report.failed is False and ended.exit_code == 0:
-            return (
-                None if answer.text else failures.failure("other", who, detail="ended well but said nothing")
-            )
+            empty = failures.failure("other", who, detail="ended well but said nothing")
+            return None if str(seen.printed) else empty
         if report.failed or report.completed is None:
-            return self._told(ended, answer)
+            return self._told(ended, seen)
         return failures.failure("cut", who, detail="it did not complete")
 
-    def _told(self, ended: ProcessResult, answer: _Answer) -> Failure:
+    def _told(self, ended: ProcessResult, seen: _Seen) -> Failure:
         """The error is its answer, or in its report, or on standard error: always words."""
-        who, now, report = self._descriptor.id, waits.now(), answer.report
+        who, now, report = self._descriptor.id, waits.now(), seen.report
         stderr = ended.stderr.decode("utf-8", "replace").strip()
-        words = (answer.text if report.failed else "") or report.failure or stderr[-2_000:]
+        words = (str(seen.printed) if report.failed else "") or report.failure or stderr[-2_000:]
         if not words:
             return failures.failure("other", who, detail=f"exit status {ended.exit_code}, no report")
         if _REFUSED.search(words):
@@ -88,7 +89,7 @@ class HermesRuntime:
         return failures.classify(failures.Said(message=words), who=who, now=now)
 
 
-class _Answer:
+class _Seen:
     """What it prints, to the bound, and the report beside it, once it has ended."""
 
     output_seen = False
@@ -96,16 +97,7 @@ class _Answer:
 
     def __init__(self) -> None:
         self.report = Report()
-        self._lines: list[str] = []
-        self._size = 0
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self._lines).strip()
-
-    @property
-    def too_long(self) -> bool:
-        return self._size > native.MAX_ANSWER
+        self.printed = AnswerText()
 
     @property
     def tools(self) -> bool:
@@ -116,11 +108,8 @@ class _Answer:
         return False
 
     def output_line(self, line: bytes) -> bool:
-        said = line.decode("utf-8", "replace")
-        self._size += len(said) + 1
-        if not self.too_long:
-            self._lines.append(said)
-        return self.too_long
+        self.printed.add(line.decode("utf-8", "replace") + "\n")
+        return self.printed.too_long
 
 
 def runtime(descriptor: Descriptor) -> HermesRuntime:

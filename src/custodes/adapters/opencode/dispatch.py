@@ -49,7 +49,7 @@ class OpenCodeRuntime:
             progress=progress,
         )
         return DispatchResult(
-            text="" if failure else stream.text,
+            text="" if failure else str(stream.answer),
             failure=failure,
             usage=stream.usage,
             native_thread_id=stream.session or stream.log.session,
@@ -66,7 +66,7 @@ class OpenCodeRuntime:
     def _verdict(self, ended: ProcessResult, stream: Stream) -> Failure | None:
         """None where its last step finished by itself with an answer, it told no error, and it ended well."""
         who, now = self._descriptor.id, waits.now()
-        if stream.too_long:
+        if stream.answer.too_long:
             return failures.failure("other", who, detail="its answer is longer than the bound")
         if stream.error is not None:
             return told(stream.error, who, now)
@@ -75,9 +75,8 @@ class OpenCodeRuntime:
         if stream.reason == "length":
             return failures.failure("invalid", who, detail="its answer was cut off at the output limit")
         if stream.reason == "stop" and ended.exit_code == 0:
-            return (
-                None if stream.text else failures.failure("other", who, detail="ended well but said nothing")
-            )
+            empty = failures.failure("other", who, detail="ended well but said nothing")
+            return None if str(stream.answer) else empty
         return failures.failure("cut", who, detail=f"exit status {ended.exit_code}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from custodes.adapters import foreign, native
+from custodes.adapters.answer_text import AnswerText
 from custodes.adapters.opencode.log import Log
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
@@ -15,8 +16,7 @@ class Stream:
 
     def __init__(self, progress: ProgressSink) -> None:
         self._progress = progress
-        self._parts: list[str] = []
-        self.chars = 0
+        self.answer = AnswerText()
         self.session: str | None = None
         self.reason: str | None = None
         self.error: Mapping[str, Any] | None = None
@@ -24,14 +24,6 @@ class Stream:
         self.output_seen = False
         self.usage: Usage | None = None
         self.log = Log()
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts).strip()
-
-    @property
-    def too_long(self) -> bool:
-        return self.chars > native.MAX_ANSWER
 
     def error_line(self, line: bytes) -> bool:
         before = self.log.failed
@@ -49,7 +41,7 @@ class Stream:
         match event.get("type"):
             case "step_start":
                 # What follows a tool, or a cut stream that is tried again, is the answer.
-                self._parts.clear()
+                self.answer.drop()
                 self.reason = None
             case "text":
                 self._said(foreign.text(part.get("text")))
@@ -61,15 +53,13 @@ class Stream:
                 self._finished(part)
             case "error" if self.error is None:
                 self.error = foreign.mapping(event.get("error"))
-        return self.too_long
+        return self.answer.too_long
 
     def _said(self, said: str) -> None:
         if not said:
             return
         self.output_seen = True
-        self.chars += len(said)
-        if not self.too_long:
-            self._parts.append(said)
+        self.answer.add(said)
         self._progress(Progress(kind="output", chars=len(said)))
 
     def _tool(self, name: str) -> None:
