@@ -17,7 +17,8 @@ def agents_of(project: Path) -> tuple[str, ...]:
 
 def always_there(project: Path) -> set[str]:
     found = Registry.discover(project).descriptors.values()
-    return {one.id for one in found if one.can("dispatch") and one.cli is None and one.endpoint is None}
+    nothing_of_its_own = [one for one in found if not (one.cli or one.endpoint or one.models)]
+    return {one.id for one in nothing_of_its_own if one.can("dispatch")}
 
 
 def test_it_writes_the_agents_it_found_and_the_next_command(cos: Cos, project: Path) -> None:

@@ -94,8 +94,11 @@ def initialise(project: Path) -> Initialised:
 
 
 def look(project: Path) -> tuple[Found, ...]:
-    """Every dispatchable adapter, and whether its runtime is here: its program on PATH, or a variable of
-    its endpoint set. One that needs neither is always there. Nothing is run."""
+    """Every dispatchable adapter, and whether its runtime is here: its program (or its default model's) on
+    PATH, or a variable of its endpoint set. One that needs neither is always there. Nothing is run.
+
+    Those that run programs which somebody names come last: the first ready one is the session's default.
+    """
     from custodes.adapters.registry import Registry
 
     found: list[Found] = []
@@ -103,9 +106,13 @@ def look(project: Path) -> tuple[Found, ...]:
     for descriptor in registry.descriptors.values():
         if not descriptor.can("dispatch"):
             continue
-        if descriptor.cli is not None:
-            place = shutil.which(descriptor.cli.binary)
-            here, reason = place is not None, place or f"no program {descriptor.cli.binary!r} on PATH"
+        default = descriptor.model(descriptor.default_model or "")
+        program = (
+            descriptor.cli.binary if descriptor.cli else default.argv[0] if default and default.argv else ""
+        )
+        if program:
+            place = shutil.which(program)
+            here, reason = place is not None, place or f"no program {program!r} on PATH"
         elif descriptor.endpoint is not None:
             variables = [v for v in (descriptor.endpoint.base_url_env, descriptor.endpoint.key_env) if v]
             given = [variable for variable in variables if os.environ.get(variable)]
@@ -117,7 +124,8 @@ def look(project: Path) -> tuple[Found, ...]:
             here = True
             reason = registry.readiness(descriptor.id).reason or "runs the programs that the project names"
         found.append(Found(id=descriptor.id, label=descriptor.label, found=here, reason=reason))
-    return tuple(sorted(found, key=lambda one: (not one.found, one.id)))
+    programs = {one.id for one in registry.descriptors.values() if one.readiness.programs}
+    return tuple(sorted(found, key=lambda one: (not one.found, one.id in programs, one.id)))
 
 
 def _write_new(path: Path, text: str) -> bool:
