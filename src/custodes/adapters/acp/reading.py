@@ -22,7 +22,6 @@ _UNREACHED = re.compile(
 )
 _CUT = re.compile(r"\bterminated\b|socket|incomplete json|stream disconnected|ECONNRESET", re.IGNORECASE)
 _ERROR_TEXT = re.compile(r"(?:API call failed|API Error|HTTP [45][0-9]{2}\b)")
-_ATTEMPT = re.compile(r"Attempt [0-9]+ failed(?: with status (?P<status>[0-9]{3}))?[.:] ?(?P<message>.*)")
 _SHORT = 1_000
 """Characters. A longer answer is one, however it begins."""
 
@@ -53,14 +52,6 @@ def retried(update: Mapping[str, Any], who: str, now: datetime) -> Failure | Non
         return None
     message = foreign.text(error.get("additionalDetails")) or foreign.text(error.get("message"))
     return _said(_http_status(error), (), message, who, now)
-
-
-def attempted(line: bytes, who: str, now: datetime) -> Failure | None:
-    """What Gemini CLI says on standard error before it tries again; None where it is not that."""
-    match = _ATTEMPT.match(line[:8_000].decode("utf-8", "replace"))
-    if match is None:
-        return None
-    return _said(int(match["status"]) if match["status"] else None, (), match["message"], who, now)
 
 
 def _said(status: int | None, codes: tuple[str, ...], message: str, who: str, now: datetime) -> Failure:

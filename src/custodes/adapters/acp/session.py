@@ -97,7 +97,7 @@ class Session:
 
     def error_line(self, line: bytes) -> bool:
         self.words = f"{self.words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
-        return self._retries(reading.attempted(line, self._who, self._clock()))
+        return False
 
     def _met(self, result: Mapping[str, Any]) -> bool:
         version = result.get("protocolVersion")
