@@ -1,4 +1,4 @@
-"""What the adapters of native programs do alike: run one, listen to it, and say why it did not run.
+"""What the adapters of native programs do alike: refuse, run one and listen to it, judge how it ended.
 
 A listener reads the program's lines while they come; what they mean is each adapter's own knowledge.
 """
@@ -12,10 +12,6 @@ import msgspec
 
 from custodes.adapters import failures
 from custodes.adapters.descriptor import Descriptor
-from custodes.adapters.foreign import count as count
-from custodes.adapters.foreign import decode as decode
-from custodes.adapters.foreign import mapping as mapping
-from custodes.adapters.foreign import text as text
 from custodes.adapters.port import DispatchRequest, Failure, Progress, ProgressSink, Usage
 from custodes.adapters.process import (
     ArgumentsTooLong,
@@ -27,7 +23,6 @@ from custodes.adapters.process import (
     run_program,
 )
 from custodes.adapters.refusal import undeclared
-from custodes.adapters.waits import now as now
 
 MAX_ANSWER = 1 << 20
 """Characters of one answer. Evidence is a slice of what was found, not a log of how."""
