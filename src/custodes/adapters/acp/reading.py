@@ -67,7 +67,8 @@ def _said(status: int | None, codes: tuple[str, ...], message: str, who: str, no
         codes = ()  # Codex calls a spent credit so too
     said = failures.Said(status=status, codes=codes, message=message, body=body)
     found = failures.classify(said, who=who, now=now)
-    if status is None and failures.kind_of(said, now) == "other" and _CUT.search(message):
+    # Gemini CLI gives 500 to whatever has no status of its own.
+    if status in (None, 500) and failures.kind_of(said, now) in ("other", "server") and _CUT.search(message):
         return failures.failure("cut", who)
     return found
 
