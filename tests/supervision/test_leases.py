@@ -20,6 +20,7 @@ from custodes.adapters import keeper
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.store import Database
 from custodes.supervision import records
+from custodes.supervision.child import new_run_id
 from custodes.supervision.clock import now
 from custodes.supervision.events import ChildWaiting, Event
 from custodes.supervision.health import Refused, admit
@@ -267,9 +268,10 @@ anyio.run(main)
 
 async def test_f12_a_dead_holders_scope_stays_held_while_a_process_of_its_run_lives(tmp_path: Path) -> None:
     """The one that recovers is itself of that run, and spares itself."""
-    await orphan(tmp_path, "dead-run")
+    run = new_run_id()
+    await orphan(tmp_path, run)
     recovering = await anyio.run_process(
-        [sys.executable, "-c", RECOVER, str(tmp_path / DATABASE)], env={**os.environ, MARKER: "dead-run"}
+        [sys.executable, "-c", RECOVER, str(tmp_path / DATABASE)], env={**os.environ, MARKER: run}
     )
     assert recovering.returncode == 0
     (view,) = await read_scopes(tmp_path)
@@ -286,8 +288,9 @@ async def test_f12_a_dead_holders_scope_stays_held_while_a_process_of_its_run_li
 async def test_f12_a_dead_holders_scope_is_free_at_the_next_start(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    await orphan(tmp_path, "dead-run")
-    with of_run("dead-run") as program:
+    run = new_run_id()
+    await orphan(tmp_path, run)
+    with of_run(run) as program:
         async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
             assert program.poll() is None
             assert (await parent.dispatch(implement("src"))).status == "done"

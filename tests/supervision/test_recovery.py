@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from custodes.store import Database
 from custodes.supervision import records
 from custodes.supervision.breaker import Lease, Pool
+from custodes.supervision.child import new_run_id
 from custodes.supervision.clock import after, now
 from custodes.supervision.owner_identity import Owner, start_of, this_process
 from custodes.supervision.pool_table import load_pools, save_pools
@@ -100,9 +101,10 @@ async def test_surviving_processes_of_a_dead_run_are_ended_and_no_others(tmp_pat
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); "
         "time.sleep(600)"
     )
-    with marked("dead-run") as one, marked("dead-run", stubborn) as two, marked("living-run") as other:
+    dead, living = new_run_id(), new_run_id()  # other tests look for marked processes at the same time
+    with marked(dead) as one, marked(dead, stubborn) as two, marked(living) as other:
         async with world(tmp_path) as w:
-            await insert(w.database, row("dead-run", DEAD), row("living-run", this_process()))
+            await insert(w.database, row(dead, DEAD), row(living, this_process()))
             (recovered,) = await close_dead_owners(w.database, now())
         assert sorted(recovered.ended) == sorted([one, two])
         assert recovered.left == ()
@@ -124,23 +126,25 @@ def test_a_recycled_pid_is_never_signalled() -> None:
 
 def test_what_started_this_process_is_spared_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that a dead run had started may be the one that recovers."""
+    run = new_run_id()
     code = (
         "from custodes.supervision.recovery import end_survivors\n"
         "import os, sys\n"
-        "ended, left = end_survivors({'dead-run'})\n"
+        f"ended, left = end_survivors({{{run!r}}})\n"
         "sys.exit(0 if [each.pid for each in left] == [os.getpid()] and not ended else 1)"
     )
-    asked = subprocess.run([sys.executable, "-c", code], env={**os.environ, MARKER: "dead-run"}, check=False)
+    asked = subprocess.run([sys.executable, "-c", code], env={**os.environ, MARKER: run}, check=False)
     assert asked.returncode == 0
 
 
 @pytest.mark.anyio
 async def test_nothing_is_looked_for_where_nothing_was_left(tmp_path: Path) -> None:
-    with marked("a-run") as pid:
+    run = new_run_id()
+    with marked(run) as pid:
         async with world(tmp_path) as w:
             assert await close_dead_owners(w.database, now()) == []
         assert start_of(pid) is not None
-        found = await anyio.to_thread.run_sync(lambda: list(survivors({"a-run"})))
+        found = await anyio.to_thread.run_sync(lambda: list(survivors({run})))
         assert [each.pid for each in found] == [pid]
         ended, left = await anyio.to_thread.run_sync(end_survivors, {"no-such-run"})
         assert (ended, left) == ([], [])

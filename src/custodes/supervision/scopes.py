@@ -59,12 +59,16 @@ def resolve(project: Path, names: Iterable[str]) -> Scope:
 
     A path need not exist yet: what exists of it is resolved, the rest is taken as written.
     """
-    return Scope(frozenset(_place(project / name) for name in (tuple(names) or (".",))))
+    project = Path(os.path.realpath(project))
+    return Scope(frozenset(_place(project / name, project) for name in (tuple(names) or (".",))))
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path, project: Path) -> Place:
     real = Path(os.path.realpath(path))
-    repository = next((folder for folder in (real, *real.parents) if (folder / ".git").exists()), None)
+    folders = (real, *real.parents)
+    if project in folders:  # a repository around the project (a person's home, say) makes no border inside it
+        folders = folders[: folders.index(project) + 1]
+    repository = next((folder for folder in folders if (folder / ".git").exists()), None)
     fold = _folds_case(real)
     return Place(_parts(real, fold), None if repository is None else _parts(repository, fold))
 
