@@ -154,6 +154,23 @@ async def test_r17_a_model_that_nobody_asked_for_is_flagged(tmp_path: Path, scri
     assert outcome.metadata["gen_ai.request.model"] == "tiny"
 
 
+async def test_a_host_is_told_a_roles_route_by_the_same_predicate_as_dispatch(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, mode="adaptive", roles={"reviewer": {"adapter": "two", "model": "small"}})
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        route = parent.role_route("reviewer", complexity="COMPLEX")
+        below = parent.role_route("reviewer", complexity="CLEAR")
+        unclassified = parent.role_route("reviewer")
+        outcome = await parent.dispatch(review(complexity="COMPLEX"))
+        scripted.configure(tmp_path, enabled=False)
+        assert parent.role_route("reviewer", complexity="CHAOTIC") is None
+    assert route is not None
+    assert (route.adapter, route.model) == ("two", "small")
+    assert (outcome.attempts[0].adapter, outcome.attempts[0].model) == ("two", "small")
+    assert below is unclassified is None
+
+
 @pytest.mark.parametrize(
     ("asked", "served", "same"),
     [

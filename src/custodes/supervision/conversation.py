@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from custodes.actors import ChildSpec, Supervisor
+from custodes.policy.catalog import Catalog
+from custodes.policy.policy import Complexity
+from custodes.policy.roles import Role
+from custodes.policy.routing import Route, RouteRequest, resolve
+from custodes.policy.trigger import applies
 from custodes.supervision.child import new_run_id
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
@@ -88,6 +93,25 @@ class Conversation:
         ``max_parallel`` narrows what the policy allows; it never widens it.
         """
         return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel)
+
+    def role_route(self, role: Role, *, complexity: Complexity | None = None) -> Route | None:
+        """Where a role's work would go now, for a host that tells its model of it; None: tell it nothing.
+
+        The same predicate and the same routing as a dispatch. None: the policy does not apply (disabled, or
+        below the adaptive gate), or nothing could run it. Where supervision is off it is one stat.
+
+        :raises SettingsError: the settings file cannot be read.
+        """
+        supervision = self.supervision
+        snapshot = supervision.settings.read()
+        if applies(snapshot.policy, supervision.module and snapshot.module_enabled, complexity) in (
+            "off",
+            "below_gate",
+        ):
+            return None
+        catalog = Catalog.of(supervision.registry())
+        candidates = resolve(RouteRequest(role=role), snapshot.policy, catalog, self.adapter).candidates
+        return candidates[0] if candidates else None
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """End every child of this conversation. Idempotent; returns once all are gone."""
