@@ -85,7 +85,7 @@ class HealthActor(BatchActor):
 
     mailbox_size = 16_384
     # Above it the fold keeps the interpreter for longer than the host's loop should wait (bench/health.py).
-    batch_size = 256
+    batch_size = 128
 
     def __init__(
         self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S
