@@ -52,10 +52,10 @@ async def trace(
     """
     project = project_at(project_dir)
 
-    from custodes.supervision.record_file import record_file
+    from custodes.supervision.record_file import RecordFile
     from custodes.supervision.trace import Trace
 
-    async with record_file(project) as file:
+    async with RecordFile(project) as file:
         attempts = await file.conversation(session)
         if not attempts:
             raise CliError(

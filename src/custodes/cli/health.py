@@ -56,10 +56,10 @@ async def show(
     project = project_at(project_dir)
 
     from custodes.adapters.registry import Registry
-    from custodes.supervision.health_file import health_file
+    from custodes.supervision.health_file import HealthFile
     from custodes.supervision.health_report import report_of
 
-    async with health_file(project) as file:
+    async with HealthFile(project) as file:
         while True:
             report = report_of(await file.read(), Registry.discover(project))
             if format == "json":

@@ -29,10 +29,10 @@ async def list_(
     project = project_at(project_dir)
 
     from custodes.cli.run_lines import conversation_line, run_line
-    from custodes.supervision.record_file import record_file
+    from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import conversations_of
 
-    async with record_file(project) as file:
+    async with RecordFile(project) as file:
         found = conversations_of(await file.latest(limit))
     if format == "json":
         write_json({"conversations": found})
@@ -58,10 +58,10 @@ async def show(
     project = project_at(project_dir)
 
     from custodes.cli.run_lines import tree_lines
-    from custodes.supervision.record_file import record_file
+    from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import runs_of
 
-    async with record_file(project) as file:
+    async with RecordFile(project) as file:
         found = runs_of(await file.run(run))
     if not found:
         raise CliError(

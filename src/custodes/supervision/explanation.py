@@ -16,13 +16,12 @@ from custodes.policy.history import Record
 from custodes.policy.routing import Denial, PassedOver, Route, RouteRequest
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import Decision
-from custodes.store import Connection, Database
+from custodes.store import Connection
 from custodes.supervision.clock import now
 from custodes.supervision.health_view import HealthView
 from custodes.supervision.history import recorded
 from custodes.supervision.pool_table import read_health
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.project_file import ProjectFile
 from custodes.supervision.work import PoolState
 
 DECISION_WORDS: dict[Decision, str] = {
@@ -124,14 +123,8 @@ def _health(route: Route, fingerprint: str | None, health: HealthView) -> PoolHe
 
 
 async def _on_record(project: Path) -> tuple[HealthView, tuple[Record, ...]]:
-    database = await Database.open_read_only(project / DATABASE, MIGRATIONS)
-    if database is None:
-        return HealthView(), ()
-
     async def read(connection: Connection) -> tuple[HealthView, tuple[Record, ...]]:
         return await read_health(connection, now()), await recorded(connection)
 
-    try:
-        return await database.read(read)
-    finally:
-        await database.aclose()
+    async with ProjectFile(project) as file:
+        return await file.look(read, (HealthView(), ()))

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from custodes.adapters.registry import Registry
-from custodes.supervision.health_file import health_file
+from custodes.supervision.health_file import HealthFile
 from custodes.supervision.health_view import AdapterHealth, HealthView, PoolView, summarize
 
 
@@ -34,5 +34,5 @@ async def health_report(project: Path) -> HealthReport:
 
     :raises StoreError: the file cannot be read.
     """
-    async with health_file(project) as file:
+    async with HealthFile(project) as file:
         return report_of(await file.read(), Registry.discover(project))

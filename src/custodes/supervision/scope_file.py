@@ -8,16 +8,15 @@ from typing import Literal
 import anyio.to_thread
 import msgspec
 
-from custodes.store import Connection, Database
+from custodes.store import Connection
 from custodes.supervision import records
 from custodes.supervision.audit import append, entry
 from custodes.supervision.clock import Now, now, whole_seconds
 from custodes.supervision.lease import ScopeLease
 from custodes.supervision.lease_table import delete_leases, load_leases
 from custodes.supervision.owner_identity import Owner, pid_space, proven_dead
+from custodes.supervision.project_file import ProjectFile, overriding
 from custodes.supervision.recovery import close_as_unknown
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
 
 OwnerState = Literal["alive", "dead", "out of sight"]
 
@@ -59,13 +58,8 @@ async def read_scopes(project: Path) -> tuple[ScopeView, ...]:
 
     :raises StoreError: the file cannot be read.
     """
-    database = await Database.open_read_only(project / DATABASE, MIGRATIONS)
-    if database is None:
-        return ()
-    try:
-        return tuple(_view(lease, now()) for lease in await database.read(load_leases))
-    finally:
-        await database.aclose()
+    async with ProjectFile(project) as file:
+        return tuple(_view(lease, now()) for lease in await file.look(load_leases, list[ScopeLease]()))
 
 
 async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeView, ...]:
@@ -78,10 +72,6 @@ async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeVie
     :returns: what was overridden; empty where nothing of that name was held.
     :raises StoreError: the file cannot be written; nothing was released.
     """
-    path = project / DATABASE
-    if not path.exists():
-        return ()
-    database = await Database.open(path, MIGRATIONS)
 
     async def release(connection: Connection) -> list[ScopeLease]:
         line = await load_leases(connection)
@@ -92,10 +82,10 @@ async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeVie
         await close_as_unknown(connection, rows, "its scope was released by an operator", now())
         return ended
 
-    try:
+    async with overriding(project) as database:
+        if database is None:
+            return ()
         views = tuple(_view(lease, now()) for lease in await database.write(release))
-    finally:
-        await database.aclose()
     detail = tuple(f"{', '.join(view.places)} (number {view.number}): {view.overridden}" for view in views)
     line = entry("scopes.release", target, by, now(), detail)
     await anyio.to_thread.run_sync(append, project, line)

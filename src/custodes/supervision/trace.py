@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from custodes.supervision.record_file import record_file
+from custodes.supervision.record_file import RecordFile
 from custodes.supervision.run_view import AttemptView
 
 
@@ -19,5 +19,5 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
 async def trace(project: Path, conversation: str) -> Trace:
     """:raises StoreError: the database cannot be read."""
-    async with record_file(project) as file:
+    async with RecordFile(project) as file:
         return Trace(conversation=conversation, attempts=await file.conversation(conversation))
