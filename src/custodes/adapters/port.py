@@ -6,7 +6,7 @@ no provider object, no transcript, no secret.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -44,6 +44,21 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
 
 
+class PermissionAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runtime asks leave for while it works. ``tool`` is its own name for it, ``detail`` what the
+    person who decides has to see (a command, a path), bounded to 2,000 characters by the adapter."""
+
+    tool: str
+    detail: str = ""
+
+
+PermissionAnswer = Literal["allow", "deny"]
+
+Permit = Callable[[PermissionAsk], Awaitable[PermissionAnswer]]
+"""Asks whoever decides, and waits for the answer; unanswered in time it is ``deny``. It never raises but
+under cancellation."""
+
+
 class DispatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt, fully resolved. ``timeout_s`` is the supervisor's own deadline in seconds."""
 
@@ -61,6 +76,9 @@ class DispatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Variables this attempt must carry (``CUSTODES_RUN``, ``TRACEPARENT``, …), over the adapter's own."""
     resume: str | None = None
     """The native id of an earlier thread to go on with. `invalid` without the capability ``resume``."""
+    permit: Permit | None = None
+    """Who is asked what the runtime wants leave for, by an adapter with the capability
+    ``permission_requests``; None: it is denied. What read-only work must not do is denied without asking."""
 
 
 class DispatchResult(msgspec.Struct, frozen=True, kw_only=True):
