@@ -3,6 +3,21 @@
 Nothing heavy is imported here or by the commands that only read settings.
 """
 
-from custodes.cli.app import main
+import os
+import sys
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """The console script. Ctrl-C is a line and an exit code from here on, also while modules still load."""
+    try:
+        from custodes.cli.app import main as program
+
+        code = program()
+    except KeyboardInterrupt:
+        os.write(2, b"cos: interrupted\n")
+        code = INTERRUPTED
+    sys.exit(code)

@@ -23,8 +23,6 @@ from custodes.cli.output import (
     usage_error,
 )
 
-INTERRUPTED = 130
-
 _HELP = """Bounded child work on the coding agents you already have, under supervision.
 
 Start with `cos demo` (no account, no network). Then, in a project of yours:
@@ -90,8 +88,8 @@ def call(tokens: Sequence[str]) -> int:
     return result if isinstance(result, int) else DONE
 
 
-def main() -> None:
-    """The console script."""
+def main() -> int:
+    """The console script's exit code."""
     _open_what_is_closed()
     try:
         code = call(sys.argv[1:])
@@ -103,10 +101,7 @@ def main() -> None:
         if isinstance(error, UnwritableError):
             complain(f"cos: {error}")
             code = FAILED
-    except KeyboardInterrupt:
-        complain("cos: interrupted")
-        code = INTERRUPTED
-    sys.exit(code)
+    return code
 
 
 def _open_what_is_closed() -> None:

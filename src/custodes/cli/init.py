@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from custodes.cli.options import FormatOption, ProjectDir, project_at
+from custodes.cli.options import FormatOption, ProjectDir, folder_at
 from custodes.cli.output import DONE, CliError, paint, write, write_json
 
 GITIGNORE = """\
@@ -53,7 +53,7 @@ def init(
     Our own files are kept out of git. Nothing is started and nothing overwritten;
     a second time changes nothing.
     """
-    result = initialise(project_at(project_dir))
+    result = initialise(folder_at(project_dir))
     if format == "json":
         write_json(result)
         return DONE

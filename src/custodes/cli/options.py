@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,10 @@ from custodes.policy.trigger import COMPLEXITIES, complexity_of
 
 ProjectDir = Annotated[
     Path,
-    Parameter(name=["--project-dir", "-d"], help="The project's folder; the current one where not given."),
+    Parameter(
+        name=["--project-dir", "-d"],
+        help="The project's folder; where not given, the current one or the nearest project above it.",
+    ),
 ]
 FormatOption = Annotated[
     Format,
@@ -27,6 +31,9 @@ Wait = Annotated[
         help="Seconds it may wait for the soonest recovery of a refused pool, instead of ending refused.",
     ),
 ]
+PROJECT_MARKS = (".coding-os.yaml", ".coding-os")
+"""What makes a folder a project."""
+
 SessionAdapter = Annotated[
     str,
     Parameter(
@@ -51,18 +58,43 @@ def complexity(name: str, help: str) -> Parameter:  # noqa: A002 - the parameter
 
 
 def project_at(project_dir: Path) -> Path:
-    """The project's real path.
+    """The project's real path: where none was named, the nearest project from the current folder upward.
 
     :raises CliError: it is no folder, or has a name that no settings file could hold.
     """
+    folder = folder_at(project_dir)
+    return folder if project_dir != Path() else _nearest_project(folder)
+
+
+def folder_at(project_dir: Path) -> Path:
+    """The real path of that very folder.
+
+    :raises CliError: as for :func:`project_at`.
+    """
     if not project_dir.is_dir():
         raise usage_error(f"{project_dir} is no folder; -d takes the project's")
-    project = project_dir.resolve()
+    folder = project_dir.resolve()
     try:
-        str(project).encode()
+        str(folder).encode()
     except UnicodeEncodeError:
-        raise usage_error(f"{project} cannot be written as UTF-8; give the folder another name") from None
-    return project
+        raise usage_error(f"{folder} cannot be written as UTF-8; give the folder another name") from None
+    return folder
+
+
+def _nearest_project(folder: Path) -> Path:
+    """The nearest folder from here upward with a project's files; this one where there is none.
+
+    Above this one only the person's own count: in a shared folder anybody could put a project above theirs.
+    """
+    for candidate in (folder, *folder.parents):
+        for name in PROJECT_MARKS:
+            try:
+                mark = (candidate / name).stat()
+            except OSError:
+                continue
+            if candidate == folder or mark.st_uid == os.getuid():
+                return candidate
+    return folder
 
 
 def seconds(name: str, value: float | None) -> float | None:
