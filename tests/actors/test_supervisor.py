@@ -114,7 +114,9 @@ async def test_start_child_returns_once_the_child_has_started() -> None:
         assert root.ref("a") is ref
 
 
-async def test_a_failure_in_on_start_reaches_the_caller_and_leaves_nothing() -> None:
+async def test_a_failure_in_on_start_reaches_the_caller_and_leaves_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail() -> None:
         raise ValueError
 
@@ -124,6 +126,7 @@ async def test_a_failure_in_on_start_reaches_the_caller_and_leaves_nothing() -> 
         assert isinstance(failed.value.__cause__, ValueError)
         assert root.statistics().children == ()
         await root.start_child(ChildSpec(id="a", start=Worker))
+    assert not caplog.records  # the caller heard of it
 
 
 async def test_a_start_callable_that_raises_reaches_the_caller_too() -> None:

@@ -299,12 +299,13 @@ class Executor(Owner):
         self._finish(child, "stopped")
 
     def child_over(self, child: Child) -> None:
-        if child.crash is not None:
+        unheard = child.began or child.incarnation > 1  # else whoever starts it hears of it
+        if child.crash is not None and unheard:
             logger.warning("%s crashed: %s", child.path, type(child.crash).__name__)
         if child.ending.reason is not None or self.stop_reason is not None:
             self._finish(child, "stopped")
-        elif not child.began and child.incarnation == 1:
-            self._finish(child, "stopped")  # whoever starts it hears of it, and is left with nothing
+        elif not unheard:
+            self._finish(child, "stopped")  # whoever started it is left with nothing
         elif child.interrupted is not None and child.restart != "temporary":
             child.await_restart()  # the plan that stopped it goes on
         elif not child.began:
