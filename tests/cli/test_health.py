@@ -123,3 +123,32 @@ def test_doctor_names_malformed_settings(cos: Cos, limited: Path) -> None:
     answer = cos("doctor", "--format", "json")
     assert answer.code == 1
     assert answer.document["findings"][0]["about"] == "settings"
+
+
+def test_doctor_only_notes_an_agent_that_is_not_ready_while_another_is(
+    cos: Cos, limited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    agents = limited / ".coding-os.yaml"
+    agents.write_text(agents.read_text().replace("agents: [", "agents: [claude, "))
+    answer = cos("doctor", "--format", "json")
+    assert answer.code == 0
+    (finding,) = answer.document["findings"]
+    assert (finding["note"], finding["about"]) == (True, "adapters")
+    assert "claude is not ready" in finding["problem"]
+
+
+@pytest.mark.parametrize(
+    ("script", "other"), [("from other import main", True), ("import custodes.cli", False)]
+)
+def test_doctor_says_where_cos_is_another_program(
+    cos: Cos, limited: Path, monkeypatch: pytest.MonkeyPatch, script: str, other: bool
+) -> None:
+    program = limited / "bin" / "cos"
+    program.parent.mkdir()
+    program.write_text(f"#!/usr/bin/env python3\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    answer = cos("doctor")
+    assert answer.code == 0
+    assert (f"`cos` is {program}, which is another program's" in answer.out) is other

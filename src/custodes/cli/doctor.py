@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import anyio.to_thread
@@ -12,10 +13,12 @@ from custodes.cli.output import DONE, FAILED, paint, plain, write, write_json
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """``about`` is what was looked at: ``settings``, ``adapters``, ``store`` or ``scopes``."""
+    """``about`` is what was looked at: ``settings``, ``adapters``, ``store``, ``scopes`` or ``program``. A
+    ``note`` is worth knowing, and nothing wrong."""
 
     about: str
     problem: str
+    note: bool = False
 
 
 async def doctor(
@@ -25,20 +28,22 @@ async def doctor(
 ) -> int:
     """Check a project's settings, its adapters and its database. Changes nothing and runs nothing.
 
-    Exit code 1 where something is wrong.
+    Exit code 1 where something is wrong; what is only worth knowing is a note.
     """
     project = project_at(project_dir)
     store = await anyio.to_thread.run_sync(_store, project)
     scopes = [] if store else await _scopes(project)
-    findings = [*_settings(project), *_adapters(project), *store, *scopes]
+    findings = [*_settings(project), *_adapters(project), *store, *scopes, *_program()]
+    wrong = [finding for finding in findings if not finding.note]
     if format == "json":
         write_json({"findings": findings})
     else:
         for finding in findings:
-            write(f"{paint(finding.about + ':', 'red')} {plain(finding.problem)}")
-        if not findings:
+            about = paint("note:", "yellow") if finding.note else paint(f"{finding.about}:", "red")
+            write(f"{about} {plain(finding.problem)}")
+        if not wrong:
             write("settings, adapters, store and scopes: nothing is wrong")
-    return FAILED if findings else DONE
+    return FAILED if wrong else DONE
 
 
 def _settings(project: Path) -> list[Finding]:
@@ -60,11 +65,28 @@ def _adapters(project: Path) -> list[Finding]:
 
     registry = Registry.discover(project)
     problems = [*registry.errors.values(), *registry.warnings]
-    for agent in registry.eligible():
-        readiness = registry.readiness(agent)
-        if not readiness.ready:
-            problems.append(f"{agent} is not ready: {readiness.reason}")
-    return [Finding(about="adapters", problem=problem) for problem in problems]
+    found = {agent: registry.readiness(agent) for agent in registry.eligible()}
+    one_is_ready = any(readiness.ready for readiness in found.values())
+    return [Finding(about="adapters", problem=problem) for problem in problems] + [
+        Finding(about="adapters", problem=f"{agent} is not ready: {readiness.reason}", note=one_is_ready)
+        for agent, readiness in found.items()
+        if not readiness.ready
+    ]
+
+
+def _program() -> list[Finding]:
+    """``cos`` is also the script of the project that this one's formats come from; ``custodes`` never is."""
+    found = shutil.which("cos")
+    if found is None:
+        return []
+    try:
+        with Path(found).open("rb") as script:
+            if b"custodes" in script.read(4096):
+                return []
+    except OSError:
+        return []
+    problem = f"`cos` is {found}, which is another program's; `custodes` is this one under its other name"
+    return [Finding(about="program", problem=problem, note=True)]
 
 
 def _store(project: Path) -> list[Finding]:
