@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from custodes.mcp import calls
-from custodes.mcp.arguments import read
 from custodes.mcp.tools import TOOLS
+from custodes.policy.arguments import read
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
 

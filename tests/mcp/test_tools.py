@@ -14,8 +14,8 @@ import pytest
 from custodes import Supervision
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink, Usage
 from custodes.mcp import calls
-from custodes.mcp.arguments import ArgumentsError, schema_of
 from custodes.mcp.tools import TOOLS, Tools, Watch
+from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.normalize import policy_keys
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.policy import Cooldown, Policy, Target

@@ -12,6 +12,7 @@ import pytest
 from custodes.policy import (
     Catalog,
     CooldownPatch,
+    OldVersionError,
     Policy,
     PolicyPatch,
     PolicyRefusedError,
@@ -182,6 +183,24 @@ def test_the_same_conflict_is_refused_in_the_other_order(settings: Settings) -> 
     settings.patch(role("reviewer", adapter="plain"), view)
     with pytest.raises(PolicyRefusedError, match="the orchestrator's effort 'high'"):
         settings.patch(orchestrator(effort="high"), view)
+
+
+def test_a_refusal_names_the_keys_that_make_it_so(settings: Settings) -> None:
+    with pytest.raises(PolicyRefusedError) as refused:
+        settings.patch(role("reviewer", adapter="claude", model="no-such"), BOTH)
+    assert refused.value.keys == (("roles.reviewer.adapter", "roles.reviewer.model"),)
+    with pytest.raises(PolicyRefusedError) as refused:
+        settings.patch(PolicyPatch(max_parallel=17), BOTH)
+    assert refused.value.keys == (("max_parallel",),)
+
+
+def test_a_change_decided_on_an_older_version_is_refused_with_the_current_one(settings: Settings) -> None:
+    seen = settings.read().digest
+    other = settings.patch(PolicyPatch(mode="suggest"), BOTH)
+    with pytest.raises(OldVersionError) as refused:
+        settings.patch(PolicyPatch(mode="adaptive"), BOTH, based_on=seen)
+    assert refused.value.current == other == settings.read()
+    assert settings.patch(PolicyPatch(mode="adaptive"), BOTH, based_on=other.digest).policy.mode == "adaptive"
 
 
 def test_an_empty_catalog_accepts_any_model_string(settings: Settings) -> None:

@@ -17,9 +17,9 @@ from mcp.server.stdio import stdio_server
 
 import custodes
 from custodes.adapters.errors import AdapterError
-from custodes.mcp.arguments import ArgumentsError, schema_of
 from custodes.mcp.stdio import standard_streams
 from custodes.mcp.tools import TOOLS, Tool, Tools, Watch
+from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.supervision import Supervision

@@ -20,7 +20,7 @@ import msgspec
 
 from custodes.adapters.registry import Registry
 from custodes.mcp import calls
-from custodes.mcp.arguments import ArgumentsError, read
+from custodes.policy.arguments import ArgumentsError, read
 from custodes.policy.catalog import Catalog
 from custodes.policy.overview import overview_of
 from custodes.policy.role_info import role_info

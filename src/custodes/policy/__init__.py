@@ -9,7 +9,7 @@ from custodes.policy.patch import CooldownPatch, PolicyPatch, TargetPatch
 from custodes.policy.policy import Complexity, Cooldown, FallbackPolicy, Mode, Policy, Target, turn_defaults
 from custodes.policy.roles import ROLE_DEFAULTS, ROLES, Role, RoleDefaults
 from custodes.policy.routing import Denial, PassedOver, Resolution, Route, RouteRequest, Step, resolve
-from custodes.policy.settings import PolicyRefusedError, Settings, SettingsError, Snapshot
+from custodes.policy.settings import OldVersionError, PolicyRefusedError, Settings, SettingsError, Snapshot
 from custodes.policy.trigger import Decision, applies, complexity_of
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "FallbackPolicy",
     "Mode",
     "Objection",
+    "OldVersionError",
     "PassedOver",
     "Policy",
     "PolicyPatch",

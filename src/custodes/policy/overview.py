@@ -38,6 +38,8 @@ class AdapterView(msgspec.Struct, frozen=True, kw_only=True):
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     project: str
+    version: str
+    """Of the settings: a change that names it is refused once they are others."""
     supervised: bool
     """Both gates are open."""
     module_enabled: bool
@@ -58,6 +60,7 @@ def overview_of(project: Path) -> Overview:
     catalog = Catalog.of(registry, readiness=False)
     return Overview(
         project=str(project),
+        version=state.digest,
         supervised=state.module_enabled and state.policy.enabled,
         module_enabled=state.module_enabled,
         policy=state.policy,

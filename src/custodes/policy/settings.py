@@ -60,11 +60,24 @@ class SettingsError(Exception):
 
 
 class PolicyRefusedError(SettingsError):
-    """A change that could never be dispatched, or names what does not exist. ``problems`` are all of them."""
+    """A change that could never be dispatched, or names what does not exist. ``problems`` are all of them;
+    ``keys`` names for each the policy's keys that make it so, dotted, the one in question last (``()`` where
+    it is about no key that there is)."""
 
-    def __init__(self, where: str, found: tuple[str, ...]) -> None:
+    def __init__(self, where: str, found: tuple[str, ...], keys: tuple[tuple[str, ...], ...] = ()) -> None:
         super().__init__(where, "; also ".join(found))
         self.problems = found
+        self.keys = keys or ((),) * len(found)
+
+
+class OldVersionError(SettingsError):
+    """A change was made on a version of the settings that is not the current one. ``current`` is."""
+
+    def __init__(self, where: str, current: Snapshot) -> None:
+        super().__init__(
+            where, "the settings have changed since they were read", "read them again and decide anew"
+        )
+        self.current = current
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,12 +117,15 @@ class Settings:
             return cached[1]
         return self._load()
 
-    def patch(self, change: PolicyPatch, catalog: Catalog) -> Snapshot:
+    def patch(self, change: PolicyPatch, catalog: Catalog, based_on: str | None = None) -> Snapshot:
         """Make a change under the lock and return the settings as they then stand.
 
         The change is merged field by field into what stands in the file at that moment. A change that
         comes to nothing writes nothing. Interrupted at any point, the old or the new file is there, whole.
 
+        :param based_on: the digest of the settings that the change was decided on, where it must be refused
+            on any others.
+        :raises OldVersionError: the settings are not those any more; nothing was written.
         :raises PolicyRefusedError: the merged policy could never be dispatched because of this change.
         :raises SettingsError: the file is malformed or holds a bad value; the lock stayed taken for
             :data:`LOCK_TIMEOUT` seconds; the file cannot be written.
@@ -121,7 +137,10 @@ class Settings:
             with self._locked():
                 document = self._document()
                 before = self._parse(document) if document else {}
-                new = self._edited(document, before, change, catalog)
+                current = self._snapshot(before)
+                if based_on is not None and based_on != current.digest:
+                    raise OldVersionError(self._path, current)
+                new = self._edited(document, before, current.policy, change, catalog)
                 if new != document:
                     self._replace(new.encode())
         except OSError as error:
@@ -135,8 +154,9 @@ class Settings:
         """
         return problems(self.read().policy, catalog)
 
-    def _edited(self, document: str, before: dict[str, Any], change: PolicyPatch, catalog: Catalog) -> str:
-        old = self._snapshot(before).policy
+    def _edited(
+        self, document: str, before: dict[str, Any], old: Policy, change: PolicyPatch, catalog: Catalog
+    ) -> str:
         try:
             wanted = edits(change, before.get(ROOT))
             clears = cleared(change)
@@ -153,13 +173,19 @@ class Settings:
             policy = normalize(after.get(ROOT)).policy
         except BadValueError as error:
             raise PolicyRefusedError(
-                error.where, (f"is {error.found}; {error.wanted} would work",)
+                error.where,
+                (f"is {error.found}; {error.wanted} would work",),
+                ((error.where.removeprefix(f"{ROOT}."),),),
             ) from error
         # A field that is cleared states nothing, so what was wrong before does not block clearing it.
         touched = [path for path, value in written(change).items() if value != ""]
         found = blocking(problems(old, catalog), problems(policy, catalog), touched)
         if found:
-            raise PolicyRefusedError(ROOT, tuple(str(problem) for problem in found))
+            raise PolicyRefusedError(
+                ROOT,
+                tuple(str(problem) for problem in found),
+                tuple(tuple(".".join(path) for path in problem.involves) for problem in found),
+            )
         return new
 
     @staticmethod

@@ -1,4 +1,5 @@
-"""A tool's arguments against its schema, with words that say what would have been right."""
+"""A document that a program hands in (a tool's arguments, a request's body) against its Struct's schema, with
+words that say what would have been right."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ArgumentsError(ValueError):
-    """Arguments that a tool cannot take; the text names the place, and what would work."""
+    """A document that cannot be taken; the text names the place, and what would work."""
 
 
 @cache
