@@ -1,8 +1,14 @@
-"""Shared fixtures: both event loops."""
+"""Shared fixtures: both event loops, and a provider that holds every span of the suite to the conventions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+from support.genai import SpanWatch
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -10,3 +16,23 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Every ``@pytest.mark.anyio`` test runs on both loops."""
     backend: str = request.param
     return backend
+
+
+@pytest.fixture(scope="session", autouse=True)
+def span_watch() -> SpanWatch:
+    """The suite runs in a host that traces: whatever is supervised in this process emits its spans."""
+    watch = SpanWatch()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(watch)
+    trace.set_tracer_provider(provider)
+    return watch
+
+
+@pytest.fixture(autouse=True)
+def every_span_conforms_and_ends(span_watch: SpanWatch) -> Iterator[None]:
+    """Acceptance T10, over every span that the whole suite emits; and none is left open by its test."""
+    span_watch.clear()
+    yield
+    faults, unended = span_watch.faults, span_watch.unended
+    assert not faults, faults
+    assert not unended, f"spans that were never ended: {unended}"

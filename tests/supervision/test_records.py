@@ -11,8 +11,9 @@ from custodes.adapters.port import Failure, Usage
 from custodes.policy.routing import Route
 from custodes.supervision import records
 from custodes.supervision.owner_identity import Owner
-from custodes.supervision.records import AttemptEnd, AttemptRow, closed, refused_row
+from custodes.supervision.records import AttemptEnd, AttemptRow, Group, closed, refused_row
 from custodes.supervision.work import Outcome, Refusal
+from custodes.telemetry import Lineage
 from support.health import failed, limit, world
 
 FULL = AttemptRow(
@@ -46,6 +47,8 @@ FULL = AttemptRow(
     owner=Owner(7, 8.0, "boot", "space"),
     started=10.5,
     ended=11.5,
+    fan_out=Group("run-1", "review"),
+    trace=Lineage(trace="1" * 32, conversation="2" * 16, child="3" * 16, call="4" * 16),
 )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
 
 REGISTRY: dict[str, Any] = json.loads(
@@ -42,6 +43,31 @@ def violations(span: ReadableSpan, *, content: bool = False) -> list[str]:
 def assert_conforms(spans: Iterable[ReadableSpan]) -> None:
     faults = {span.name: found for span in spans if (found := violations(span))}
     assert not faults, faults
+
+
+class SpanWatch(SpanProcessor):
+    """Sees every span of a provider: what of it violates the registry, and which of ours are still open."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self._open: dict[int, str] = {}
+
+    def clear(self) -> None:
+        self.faults.clear()
+        self._open.clear()
+
+    @property
+    def unended(self) -> list[str]:
+        return sorted(self._open.values())
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        if span.context is not None:
+            self._open[span.context.span_id] = span.name
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.context is not None:
+            self._open.pop(span.context.span_id, None)
+        self.faults += [f"{span.name}: {fault}" for fault in violations(span)]
 
 
 def _status(span: ReadableSpan, attributes: dict[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from custodes.supervision.breaker import Ticket
 from custodes.supervision.health_view import HealthView
 from custodes.supervision.records import AttemptEnd, AttemptRow, AttemptStart, new_attempt_id
 from custodes.supervision.work import PoolState, Waiting
+from custodes.telemetry import Lineage
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,16 +23,6 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     effort: str | None = None
     fingerprint: str | None = None
-
-
-class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """Let in: its row is on the disk, ``running``. ``candidate`` is an index into those that were asked for.
-    ``state`` is the pool's at dispatch. Settle the ticket in every path."""
-
-    ticket: Ticket
-    candidate: int
-    state: PoolState
-    probe: bool
 
 
 class Unavailable(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +39,18 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
     waiting: tuple[Waiting, ...] = ()
     unavailable: tuple[Unavailable, ...] = ()
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """Let in: its row is on the disk, ``running``. ``candidate`` is an index into those that were asked for,
+    ``before`` names those that were asked first and did not let it in. ``state`` is the pool's at dispatch.
+    Settle the ticket in every path."""
+
+    ticket: Ticket
+    candidate: int
+    state: PoolState
+    probe: bool
+    before: Refused = Refused()
 
 
 class Admit(msgspec.Struct, Message[Admission | Refused], frozen=True, kw_only=True):
@@ -78,6 +81,13 @@ class Confirm(msgspec.Struct, Message[None], frozen=True):
     """The first model output of an attempt. It matters for a probe only."""
 
     ticket: Ticket
+
+
+class Traced(msgspec.Struct, Message[None], frozen=True):
+    """Where an attempt stands in its trace, once all of its spans are begun."""
+
+    ticket: Ticket
+    trace: Lineage
 
 
 class Settle(msgspec.Struct, Message[bool], frozen=True, kw_only=True):

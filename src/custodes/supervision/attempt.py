@@ -29,7 +29,7 @@ from custodes.adapters.registry import Registry
 from custodes.policy.catalog import serves
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
-from custodes.supervision.admission import Admission, Confirm, Settle
+from custodes.supervision.admission import Admission, Confirm, Settle, Traced
 from custodes.supervision.events import AttemptEnded, AttemptProgress, AttemptStarted, Event
 from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema_for
 from custodes.supervision.health import settle
@@ -163,6 +163,7 @@ class AttemptRun:
             model=route.model,
             effort=route.effort,
         ) as span:
+            self._note_trace(span)
             environment = {"CUSTODES_RUN": job.run_id, **span.traceparent()}
             request = request_for(job, route, descriptor, self.services.project, environment)
             result = await call_runtime(self.services.registry(), request, route.adapter, self._on_progress)
@@ -178,6 +179,15 @@ class AttemptRun:
             if result.failure is not None:
                 span.end(error_type=result.failure.category)
             return result
+
+    def _note_trace(self, span: SpanHandle) -> None:
+        """For the spans of an owner that is killed. It waits for nothing: without it, they lack their ids."""
+        if (trace := span.lineage()) is None:
+            return
+        try:
+            self.services.health.tell(Traced(self.admission.ticket, trace))
+        except ActorError as error:
+            logger.warning("the trace of run %s could not be noted: %s", self.job.run_id, error)
 
     def _on_progress(self, progress: Progress) -> None:
         if progress.kind in AT_WORK and not self._accepted:

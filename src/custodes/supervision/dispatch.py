@@ -28,6 +28,7 @@ from custodes.supervision.attempt import CANCEL_GRACE_S, PROOF_BOUND_S, AttemptR
 from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.health import admit, withdraw
+from custodes.supervision.health_view import adapter_of
 from custodes.supervision.job import Job, Services
 from custodes.supervision.leases import Hold, ScopeRefusedError
 from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
@@ -206,6 +207,8 @@ class Dispatch:
                 role=job.role,
                 name=job.work.label,
                 mutable=job.mutable,
+                fan_out=job.fan_out,
+                trace=self.span.lineage(),
             ),
             cooldown=settings.policy.cooldown,
             scope_lease=hold.id,
@@ -216,13 +219,31 @@ class Dispatch:
         except ActorError as error:
             return self._refusal("unavailable", f"the health of its pool cannot be asked: {error}")
         if isinstance(answer, Refused):
+            self._trace_blocked(answer)
             return capacity_refusal(answer, job.candidates[0], passed_over)
+        self._trace_blocked(answer.before)
         route = live[answer.candidate]
         descriptor = registry.descriptors[route.adapter]
         if (gone := job.account.begin(job.run_id, job.work, route, descriptor)) is not None:
             await withdraw(services.health, ask)
             return budget_refusal(gone, route, passed_over)
         return route, answer
+
+    def _trace_blocked(self, refused: Refused) -> None:
+        """A span for each candidate that did not let the work in."""
+        for pool in refused.waiting:
+            self.services.tracer.blocked(
+                self.span,
+                adapter=adapter_of(pool.pool),
+                pool=pool.pool,
+                category="capacity",
+                health_state=pool.state,
+                retry_after_s=pool.recovery_s,
+            )
+        for each in refused.unavailable:
+            self.services.tracer.blocked(
+                self.span, adapter=each.adapter, pool=each.pool, category=each.category
+            )
 
     def _fenced_off(self, hold: Hold) -> Outcome:
         """Somebody else may have written there meanwhile: what it says of its work is not passed on."""
@@ -236,7 +257,14 @@ class Dispatch:
 
     async def _refused(self, refusal: Refusal) -> Outcome:
         outcome = self.outcome("refused", refusal=refusal)
-        await record_unrun(self.services.health, self.job.conversation, outcome, mutable=self.job.mutable)
+        await record_unrun(
+            self.services.health,
+            self.job.conversation,
+            outcome,
+            mutable=self.job.mutable,
+            fan_out=self.job.fan_out,
+            trace=self.span.lineage(),
+        )
         return outcome
 
     def _emit(self, event: type[Event], **fields: object) -> None:

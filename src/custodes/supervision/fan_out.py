@@ -16,10 +16,11 @@ from custodes.store import StoreError
 from custodes.supervision.account import Account
 from custodes.supervision.attempt import run_plainly
 from custodes.supervision.budget import Ledger, Spending
-from custodes.supervision.child import Child, ChildActor, Run, new_run_id
+from custodes.supervision.child import Child, ChildActor, Run, error_type, new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.job import Frozen, Job, Plain, Unsupervised, freeze
 from custodes.supervision.outcomes import cancelled, host_failed, proposed, record_unrun, refused
+from custodes.supervision.records import Group
 from custodes.supervision.refusal import budget_refusal
 from custodes.supervision.work import Budget, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
@@ -146,7 +147,14 @@ class FanOut:
             host=conversation.host_dispatch,
             account=self._account,
             fan_slots=self._slots,
+            fan_out=self._group_of(run_id),
         )
+
+    def _group_of(self, run_id: str) -> Group | None:
+        """What the rows call this fan-out; ``run_id`` is that of the child that is being asked for."""
+        if self._name is None:
+            return None
+        return Group(self._children[0].run_id if self._children else run_id, self._name)
 
     def put(self, run_id: str, work: Work, frozen: Frozen) -> Child:
         """Queue what was frozen, in order."""
@@ -206,7 +214,16 @@ class FanOut:
         else:
             route = frozen.route(await tree.history())
             outcome = proposed(run_id, work, route, frozen.estimate(route))
-        await record_unrun(tree.services.health, self._conversation.id, outcome, mutable=False)
+        with tree.services.tracer.child(self._parent_span(tree), work.role, run_id, work.label) as span:
+            await record_unrun(
+                tree.services.health,
+                self._conversation.id,
+                outcome,
+                mutable=False,
+                fan_out=self._group_of(run_id),
+                trace=span.lineage(),
+            )
+            span.end(error_type=error_type(outcome))
         self._end(child, outcome)
 
     def _reserved(self, child: Child, job: Job, records: tuple[Record, ...]) -> Job | Refusal:

@@ -28,6 +28,7 @@ from custodes.supervision.admission import (
     Refused,
     Settle,
     Snapshot,
+    Traced,
     Unavailable,
     Withdraw,
 )
@@ -242,7 +243,7 @@ async def _read(connection: Connection, messages: Sequence[Message[Any]], now: N
                     scope_leases.add(message.scope_lease)
                 pools.update(candidate.pool for candidate in message.candidates)
                 adapters.update(candidate.adapter for candidate in message.candidates)
-            case Confirm() | Settle():
+            case Confirm() | Settle() | Traced():
                 attempts.add(message.ticket.attempt)
                 pools.add(message.ticket.pool)
             case Withdraw():

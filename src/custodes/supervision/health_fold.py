@@ -19,6 +19,7 @@ from custodes.supervision.admission import (
     Refused,
     Settle,
     Snapshot,
+    Traced,
     Unavailable,
     Withdraw,
 )
@@ -63,6 +64,8 @@ class Fold:
                 return self._admit(message)
             case Confirm():
                 return self._confirm(message.ticket)
+            case Traced():
+                return self._traced(message)
             case Settle():
                 self._settle(message.ticket, message.failure, message.end, message.cancelled)
                 return True
@@ -115,15 +118,13 @@ class Fold:
             if isinstance(answer, Denied):
                 waiting.append((index, _waiting(self._pool(candidate.pool), answer)))
                 continue
-            return self._admitted(ask, index, pool, answer)
-        return Refused(
-            waiting=tuple(each for _, each in sorted(waiting, key=lambda pair: pair[0])),
-            unavailable=tuple(each for _, each in sorted(unavailable, key=lambda pair: pair[0])),
-        )
+            return self._admitted(ask, index, pool, answer, _refused(waiting, unavailable))
+        return _refused(waiting, unavailable)
 
-    def _admitted(self, ask: Admit, index: int, before: Pool, ticket: Ticket) -> Admission:
+    def _admitted(self, ask: Admit, index: int, pool: Pool, ticket: Ticket, before: Refused) -> Admission:
+        """``pool`` is as it was before it let this in."""
         candidate, start = ask.candidates[index], ask.attempt
-        state = before.state(self.now)
+        state = pool.state(self.now)
         probe = ticket.lease_id is not None
         self._open(
             AttemptRow(
@@ -145,9 +146,11 @@ class Fold:
                 probe=probe,
                 owner=self.owner,
                 started=self.now.wall,
+                fan_out=start.fan_out,
+                trace=start.trace,
             )
         )
-        return Admission(ticket=ticket, candidate=index, state=state, probe=probe)
+        return Admission(ticket=ticket, candidate=index, state=state, probe=probe, before=before)
 
     def _confirm(self, ticket: Ticket) -> None:
         row = self.rows.get(ticket.attempt)
@@ -157,6 +160,11 @@ class Fold:
             and self._decide(ticket.pool, Confirmed(ticket)) is True
         ):
             self._change(msgspec.structs.replace(row, confirmed=True))
+
+    def _traced(self, message: Traced) -> None:
+        row = self.rows.get(message.ticket.attempt)
+        if row is not None and row.status == "running":
+            self._change(msgspec.structs.replace(row, trace=message.trace))
 
     def _settle(self, ticket: Ticket, failure: Failure | None, end: AttemptEnd, cancelled: bool) -> None:
         row = self.rows.get(ticket.attempt)
@@ -252,6 +260,14 @@ def _fenced_off(ask: Admit) -> Refused:
             Unavailable(adapter=each.adapter, pool=each.pool, category="unavailable", reason=reason)
             for each in ask.candidates
         )
+    )
+
+
+def _refused(waiting: list[tuple[int, Waiting]], unavailable: list[tuple[int, Unavailable]]) -> Refused:
+    """In the order asked."""
+    return Refused(
+        waiting=tuple(each for _, each in sorted(waiting, key=lambda pair: pair[0])),
+        unavailable=tuple(each for _, each in sorted(unavailable, key=lambda pair: pair[0])),
     )
 
 

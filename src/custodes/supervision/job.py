@@ -24,6 +24,7 @@ from custodes.policy.trigger import applies
 from custodes.supervision.account import Account
 from custodes.supervision.events import Event
 from custodes.supervision.leases import Leases
+from custodes.supervision.records import Group
 from custodes.supervision.work import Outcome, Refusal, Work
 from custodes.telemetry import Tracer
 
@@ -77,6 +78,7 @@ class Job:
     question: Question
     account: Account
     fan_slots: anyio.CapacityLimiter | None = None
+    fan_out: Group | None = None
 
     def informed(self, records: tuple[Record, ...]) -> Job:
         """The job once past attempts were looked at (resolution step 6). They may choose among what can
@@ -150,6 +152,7 @@ def freeze(
     host: HostDispatch | None,
     account: Account,
     fan_slots: anyio.CapacityLimiter | None = None,
+    fan_out: Group | None = None,
 ) -> Frozen:
     """Decide once, as the work is asked for. Where supervision is off this is one stat of the settings file.
 
@@ -204,6 +207,7 @@ def freeze(
         question=question,
         account=account,
         fan_slots=fan_slots,
+        fan_out=fan_out,
     )
 
 

@@ -14,9 +14,9 @@ from custodes.policy.explain import Estimate
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
 from custodes.supervision.admission import Record
-from custodes.supervision.records import refused_row
+from custodes.supervision.records import Group, refused_row
 from custodes.supervision.work import Attempt, Outcome, Refusal, Status, Work
-from custodes.telemetry import envelope
+from custodes.telemetry import Lineage, envelope
 
 logger = logging.getLogger("custodes.supervision")
 
@@ -79,9 +79,18 @@ def failed_status(failure: Failure, mutable: bool) -> Status:
     return "unknown" if mutable and failure.outcome == "unknown" else "failed"
 
 
-async def record_unrun(health: ActorRef, conversation: str, outcome: Outcome, *, mutable: bool) -> None:
+async def record_unrun(
+    health: ActorRef,
+    conversation: str,
+    outcome: Outcome,
+    *,
+    mutable: bool,
+    fan_out: Group | None = None,
+    trace: Lineage | None = None,
+) -> None:
     """Write the row of work that was refused or skipped. A store that cannot is no reason to fail it."""
+    row = refused_row(conversation, outcome, time.time(), mutable=mutable, fan_out=fan_out, trace=trace)
     try:
-        await health.ask(Record(refused_row(conversation, outcome, time.time(), mutable=mutable)))
+        await health.ask(Record(row))
     except ActorError as error:
         logger.warning("no row was written for run %s: %s", outcome.run_id, error)

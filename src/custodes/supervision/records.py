@@ -16,6 +16,7 @@ from custodes.adapters.port import Category, Certainty, Failure, Usage
 from custodes.store import Connection
 from custodes.supervision.owner_identity import Owner, this_process
 from custodes.supervision.work import Outcome, PoolState
+from custodes.telemetry import Lineage
 
 RowStatus = Literal["running", "done", "failed", "cancelled", "unknown", "refused", "skipped"]
 
@@ -29,6 +30,13 @@ def new_attempt_id() -> str:
     return secrets.token_hex(12)
 
 
+class Group(msgspec.Struct, frozen=True):
+    """The fan-out that work was asked for in. ``id`` is that of its first child's run."""
+
+    id: str
+    name: str
+
+
 class AttemptStart(msgspec.Struct, frozen=True, kw_only=True):
     """What dispatch knows of an attempt before it is admitted."""
 
@@ -39,6 +47,8 @@ class AttemptStart(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     mutable: bool = True
     parent_run: str | None = None
+    fan_out: Group | None = None
+    trace: Lineage | None = None
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,12 +99,20 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     owner: Owner = msgspec.field(default_factory=this_process)
     started: float = 0.0
     ended: float | None = None
+    fan_out: Group | None = None
+    """None for work that was asked for alone."""
+    trace: Lineage | None = None
+    """Where it stands in its trace; None where nothing is traced. Known down to the child at admission, down
+    to the call of the runtime a moment later."""
 
 
 _COLUMNS = AttemptRow.__struct_fields__
 _INSERT = f"INSERT INTO attempts ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + c for c in _COLUMNS)})"  # noqa: S608  # our own names
 _UPDATE = f"UPDATE attempts SET {', '.join(f'{c} = :{c}' for c in _COLUMNS if c != 'id')} WHERE id = :id"  # noqa: S608  # our own names
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM attempts "  # noqa: S608  # our own names
+
+
+_JSON = {"owner": Owner, "fan_out": Group, "trace": Lineage}
 
 
 def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: float) -> AttemptRow:
@@ -140,6 +158,8 @@ def refused_row(
     number: int | None = None,
     mutable: bool = True,
     parent_run: str | None = None,
+    fan_out: Group | None = None,
+    trace: Lineage | None = None,
 ) -> AttemptRow:
     """The row of work that ended refused or skipped, and of which nothing ran.
 
@@ -165,6 +185,8 @@ def refused_row(
         reason=f"refused: {refusal.category}" if refusal else outcome.status,
         started=at,
         ended=at,
+        fan_out=fan_out,
+        trace=trace,
     )
 
 
@@ -215,12 +237,15 @@ async def _select(connection: Connection, where: str, *parameters: object) -> li
 
 
 def _encoded(row: AttemptRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in _COLUMNS} | {"owner": _json(row.owner)}
+    fields = {name: getattr(row, name) for name in _COLUMNS}
+    return fields | {name: _json(value) for name in _JSON if (value := fields[name]) is not None}
 
 
 def _decoded(row: Sequence[Any]) -> AttemptRow:
     fields = dict(zip(_COLUMNS, row, strict=True))
-    fields["owner"] = msgspec.json.decode(fields["owner"], type=Owner)
+    for name, kind in _JSON.items():
+        if fields[name] is not None:
+            fields[name] = msgspec.json.decode(fields[name], type=kind)
     for flag in ("mutable", "probe", "confirmed"):
         fields[flag] = bool(fields[flag])
     return AttemptRow(**fields)

@@ -88,4 +88,8 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE TABLE fencing (last INTEGER NOT NULL) STRICT",
         "INSERT INTO fencing VALUES (0)",
     ),
+    (
+        "ALTER TABLE attempts ADD COLUMN fan_out TEXT",
+        "ALTER TABLE attempts ADD COLUMN trace TEXT",
+    ),
 )

@@ -8,7 +8,15 @@ from typing import cast
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import (
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    format_span_id,
+    format_trace_id,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from custodes.telemetry import conventions as names
@@ -39,6 +47,23 @@ class Bridge:
             span.set_attribute(names.ERROR_TYPE, error_type)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
+
+    def span_id(self, span: Span) -> str:
+        return format_span_id(span.get_span_context().span_id)
+
+    def parent_id(self, span: Span) -> str:
+        """Of what the root hangs under in its host; "" where it is the root of all."""
+        parent: SpanContext | None = getattr(span, "parent", None)
+        return "" if parent is None else format_span_id(parent.span_id)
+
+    def trace(self, span: Span) -> dict[str, str]:
+        """The trace's id, flags and state, as a ``traceparent`` writes them."""
+        context = span.get_span_context()
+        return {
+            "trace": format_trace_id(context.trace_id),
+            "flags": f"{context.trace_flags:02x}",
+            "state": context.trace_state.to_header(),
+        }
 
     def environment(self, context: object) -> dict[str, str]:
         """W3C trace context as environment variables, as OpenTelemetry names them."""

@@ -53,6 +53,8 @@ CATEGORY: Final = "custodes.error.category"
 OUTCOME: Final = "custodes.outcome"
 RETRY_AFTER_S: Final = "custodes.retry_after_s"
 COST_USD: Final = "custodes.cost_usd"
+RECOVERED: Final = "custodes.recovered"
+"""True on a span that its process never ended: told from what the store knows of it."""
 
 # The result metadata's own keys (seed: "Dispatch identity and evidence"); the rest are gen_ai.*.
 META_CAPACITY_SCOPE: Final = "capacity_scope"
@@ -61,6 +63,10 @@ META_HEALTH_PROBE: Final = "health_probe"
 META_ERROR_CATEGORY: Final = "error_category"
 META_RETRY_AFTER_S: Final = "retry_after_s"
 
+NOT_STARTED: Final = "not_started"
+"""The outcome of an attempt that its pool, or its adapter, did not let in."""
+PARENT: Final = "parent"
+"""The name of the agent at the root: the conversation itself."""
 CANCELLED: Final = "cancelled"
 """``error.type`` of a span that a cancellation ended (the SDK would leave such a span unset)."""
 

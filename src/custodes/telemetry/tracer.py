@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from custodes.telemetry import conventions as names
+from custodes.telemetry.lineage import Level, Lineage
 from custodes.telemetry.values import Value, clean, text
 
 if TYPE_CHECKING:  # loaded only where the host has configured a provider
@@ -50,13 +51,21 @@ class SpanHandle:
     instrumentation should nest under it.
     """
 
-    __slots__ = ("_bridge", "_ended", "_span", "context")
+    __slots__ = ("_above", "_bridge", "_ended", "_level", "_span", "context")
 
     def __init__(
-        self, bridge: Bridge | None = None, span: Span | None = None, context: object = None
+        self,
+        bridge: Bridge | None = None,
+        span: Span | None = None,
+        context: object = None,
+        *,
+        level: Level = "conversation",
+        above: SpanHandle | None = None,
     ) -> None:
         self._bridge = bridge
         self._span = span
+        self._level: Level = level
+        self._above = above
         self._ended = False
         self.context = context
         """Opaque, for ``attach``; None where nothing is traced."""
@@ -129,6 +138,27 @@ class SpanHandle:
         """
         return {} if self._bridge is None else self._bridge.environment(self.context)
 
+    def lineage(self) -> Lineage | None:
+        """The ids of this span and of those it hangs under, for a durable record; None without a trace."""
+        if self._bridge is None or self._span is None:
+            return None
+        found: dict[str, str] = {}
+        nested = False
+        handle: SpanHandle = self
+        while handle._span is not None:
+            above = handle._above
+            # Above a child that another child's attempt asked for, only the root is ours to name.
+            if not nested or above is None:
+                found.setdefault(handle._level, self._bridge.span_id(handle._span))
+            if above is None or above._span is None:
+                found["host"] = self._bridge.parent_id(handle._span)
+                break
+            if handle._level == "child":
+                found.setdefault("under", self._bridge.span_id(above._span))
+                nested = nested or above._level in ("attempt", "call")
+            handle = above
+        return Lineage(**self._bridge.trace(self._span), **found)
+
     def __enter__(self) -> Self:
         return self
 
@@ -153,7 +183,9 @@ class Tracer:
         """
         if (bridge := self._bridge) is None:
             return _NO_SPAN
-        return _agent(bridge, None, "parent", {names.CONVERSATION_ID: conversation_id or None})
+        return _agent(
+            bridge, None, names.PARENT, {names.CONVERSATION_ID: conversation_id or None}, level="conversation"
+        )
 
     def fan_out(self, parent: SpanHandle | None, name: str, budget: Limits | None = None) -> SpanHandle:
         """Children that were asked for together. ``name`` is one of few; their number is set at the end."""
@@ -168,13 +200,15 @@ class Tracer:
             names.BUDGET_USD: None if budget is None else budget.usd,
             names.BUDGET_DEPTH: None if budget is None else budget.depth,
         }
-        return _start(bridge, f"{names.INVOKE_WORKFLOW} {text(name)}", parent, attributes)
+        return _start(bridge, f"{names.INVOKE_WORKFLOW} {text(name)}", parent, attributes, level="fan_out")
 
     def child(self, parent: SpanHandle | None, role: str, run_id: str, name: str = "") -> SpanHandle:
         """One piece of work, over all its attempts. ``name`` is its label for people."""
         if (bridge := self._bridge) is None:
             return _NO_SPAN
-        return _agent(bridge, parent, role, {names.RUN_ID: run_id, names.WORK_NAME: name or None})
+        return _agent(
+            bridge, parent, role, {names.RUN_ID: run_id, names.WORK_NAME: name or None}, level="child"
+        )
 
     def attempt(
         self,
@@ -187,7 +221,7 @@ class Tracer:
         probe: bool,
         fallback_reason: str | None = None,
     ) -> SpanHandle:
-        """One candidate that was tried or refused.
+        """One candidate that was let in.
 
         :param number: from 1.
         :param health_state: the pool's state as the attempt asked.
@@ -203,7 +237,34 @@ class Tracer:
             names.HEALTH_PROBE: probe,
             names.FALLBACK_REASON: fallback_reason,
         }
-        return _start(bridge, f"{names.DISPATCH} {text(adapter)}", parent, attributes)
+        return _start(bridge, f"{names.DISPATCH} {text(adapter)}", parent, attributes, level="attempt")
+
+    def blocked(
+        self,
+        parent: SpanHandle | None,
+        *,
+        adapter: str,
+        pool: str,
+        category: str,
+        health_state: str | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        """One candidate that was not let in: begun and ended, an error by its category.
+
+        :param retry_after_s: until it may be asked again, in whole seconds, where that is known.
+        """
+        if (bridge := self._bridge) is None:
+            return
+        attributes: dict[str, Value | None] = {
+            names.ADAPTER: adapter,
+            names.POOL: pool,
+            names.HEALTH_STATE: health_state,
+            names.CATEGORY: category,
+            names.OUTCOME: names.NOT_STARTED,
+            names.RETRY_AFTER_S: retry_after_s,
+        }
+        name = f"{names.DISPATCH} {text(adapter)}"
+        _start(bridge, name, parent, attributes, level="attempt").end(error_type=category)
 
     def call(
         self,
@@ -228,7 +289,7 @@ class Tracer:
             names.REQUEST_MODEL: model,
             names.REASONING_LEVEL: effort,
         }
-        return _agent(bridge, parent, role, attributes, client=True)
+        return _agent(bridge, parent, role, attributes, level="call")
 
 
 def _agent(
@@ -237,10 +298,10 @@ def _agent(
     agent: str,
     attributes: dict[str, Value | None],
     *,
-    client: bool = False,
+    level: Level,
 ) -> SpanHandle:
     named = {names.OPERATION_NAME: names.INVOKE_AGENT, names.AGENT_NAME: agent, **attributes}
-    return _start(bridge, f"{names.INVOKE_AGENT} {text(agent)}", parent, named, client=client)
+    return _start(bridge, f"{names.INVOKE_AGENT} {text(agent)}", parent, named, level=level)
 
 
 def _start(
@@ -249,11 +310,11 @@ def _start(
     parent: SpanHandle | None,
     attributes: dict[str, Value | None],
     *,
-    client: bool = False,
+    level: Level,
 ) -> SpanHandle:
     under = None if parent is None else parent.context
-    span, context = bridge.start(name, under, clean(attributes), client=client)
-    return SpanHandle(bridge, span, context)
+    span, context = bridge.start(name, under, clean(attributes), client=level == "call")
+    return SpanHandle(bridge, span, context, level=level, above=parent)
 
 
 NOTHING = Tracer()
