@@ -126,6 +126,59 @@ class FindTranscript(Protocol):
         ...
 
 
+class ProfileSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """Which model a profile of a runtime works on, and where. None: not stated, and so not compared.
+
+    ``model`` is what the runtime itself calls it.
+    """
+
+    model: str
+    provider: str | None = None
+    base_url: str | None = None
+
+    def holds(self, wanted: ProfileSetting) -> bool:
+        """Whether this, as it was read, is what is wanted in every field that is stated there."""
+        stated = ((wanted.provider, self.provider), (wanted.base_url, self.base_url))
+        return self.model == wanted.model and all(want is None or want == here for want, here in stated)
+
+    def __str__(self) -> str:
+        where = [part for part in (self.provider, self.base_url) if part]
+        return f"{self.model} ({', '.join(where)})" if where else self.model
+
+
+class SwitchError(Exception):
+    """A profile cannot be read or set. ``changed`` says that it no longer stands as it did before: then a
+    person has to look. The text holds no secret and nothing of the profile's other settings."""
+
+    def __init__(self, message: str, *, changed: bool = False) -> None:
+        super().__init__(message)
+        self.changed = changed
+
+
+class ProfileSwitch(Protocol):
+    """Sets the model of a runtime's profiles. Made once for each adapter that can (capability
+    ``profile_switch``) by its module's ``profile_switch(descriptor: Descriptor) -> ProfileSwitch``."""
+
+    async def read(self, profile: str) -> ProfileSetting:
+        """What is set now. It changes nothing. :raises SwitchError: there is no such profile, or it cannot
+        be read."""
+        ...
+
+    async def switch(self, profile: str, wanted: ProfileSetting, expected: ProfileSetting) -> None:
+        """Set model, provider and address together, or none of them, and prove it by reading back.
+
+        Cancelled, or after an error without ``changed``, the profile stands as it did.
+
+        :raises SwitchError: it does not stand as ``expected`` any more, or could not be set.
+        """
+        ...
+
+    async def recover(self, profile: str) -> bool:
+        """Put right what a switch left that was killed half way: it then stands as before it, or as after
+        it. Whether there was anything. :raises SwitchError: it cannot be; a person has to look."""
+        ...
+
+
 ProgressSink = Callable[[Progress], None]
 """Called from the attempt's task; returns at once and never raises."""
 

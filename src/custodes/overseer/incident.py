@@ -1,0 +1,101 @@
+"""An incident, as the seed models it, and what opens and resolves one. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from custodes.overseer.decide import Action, Decision
+from custodes.overseer.watch import Watch
+from custodes.supervision.clock import Now
+
+Kind = Literal["outage", "cooldown", "hand", "problem"]
+
+
+class Incident(msgspec.Struct, frozen=True, kw_only=True):
+    """Seed 003, "Incident model". Moments are ISO 8601 in UTC.
+
+    ``cause`` is what at most one active incident may have. ``new_model`` is empty where nothing moved;
+    ``profile_affected`` is empty where no profile works on the provider. ``resolved_by`` says who ended it,
+    ``seconds`` how long it lasted.
+    """
+
+    id: str
+    timestamp: str
+    provider: str
+    model: str
+    error_code: str
+    action: Action
+    profile_affected: str
+    old_model: str
+    new_model: str
+    recovery_eta: str | None
+    status: Literal["active", "resolved"] = "active"
+    cause: str
+    detail: str
+    resolved: str | None = None
+    resolved_by: str | None = None
+    seconds: float | None = None
+
+
+def iso(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def cause_of(kind: Kind, provider: str, profile: str) -> str:
+    """One incident for one profile and what ails it; one for a provider that no profile works on."""
+    return f"{kind}:{provider}:{profile}"
+
+
+def of_decision(decision: Decision, watch: Watch | None, now: Now) -> Incident:
+    """The incident that a decision opens. ``watch`` is that of the provider it is about."""
+    about, kind = decision.about, decision.kind or "outage"
+    provider = about.provider if about else ""
+    return Incident(
+        id=str(uuid.uuid4()),
+        timestamp=iso(now.wall),
+        provider=provider,
+        model=about.model if about else "",
+        error_code=_code(decision, watch),
+        action=decision.action,
+        profile_affected=decision.profile,
+        old_model=str(decision.at or ""),
+        new_model=str(decision.to or ""),
+        recovery_eta=_eta(watch, now) if kind == "outage" else None,
+        cause=cause_of(kind, provider, decision.profile),
+        detail=decision.why,
+    )
+
+
+def of_provider(watch: Watch, now: Now) -> Incident:
+    """The incident of a provider that no profile works on now."""
+    return Incident(
+        id=str(uuid.uuid4()),
+        timestamp=iso(now.wall),
+        provider=watch.provider,
+        model="",
+        error_code=watch.code,
+        action="alert_only",
+        profile_affected="",
+        old_model="",
+        new_model="",
+        recovery_eta=_eta(watch, now),
+        cause=cause_of("outage", watch.provider, ""),
+        detail=f"{watch.provider} is {watch.condition.replace('_', ' ')}: {watch.detail}",
+    )
+
+
+def _code(decision: Decision, watch: Watch | None) -> str:
+    if decision.kind in ("hand", "problem", "cooldown"):
+        return decision.kind
+    if watch is None:
+        return ""
+    return watch.code or ("absent" if decision.about and watch.absent(decision.about.model) else "")
+
+
+def _eta(watch: Watch | None, now: Now) -> str | None:
+    eta = None if watch is None else watch.eta(now)
+    return None if eta is None else iso(eta)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from custodes.overseer.config import ProviderConfig
+from custodes.overseer.probe import Answer, judge
+from support.overseer import MIDNIGHT
+
+PROVIDER = ProviderConfig(health_url="http://127.0.0.1:1/v1/models", slow_seconds=5)
+
+
+def judged(provider: ProviderConfig = PROVIDER, **answer: Any) -> Any:
+    said = Answer(**{"seconds": 0.1, **answer})
+    return judge("p", provider, said, MIDNIGHT, ("m", "n"), ("p/m", "p/n", "q/o"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "code"),
+    [
+        ({"status": 200}, "good", ""),
+        ({"status": 200, "seconds": 5.1}, "slow", "slow"),
+        ({"trouble": "timeout"}, "timeout", "timeout"),
+        ({"status": 429}, "limited", "429"),
+        ({"status": 402}, "needs_person", "402"),
+        ({"status": 403}, "needs_person", "403"),
+        ({"status": 401, "keyed": True}, "needs_person", "401"),
+        ({"status": 401}, "misconfigured", "401"),
+        ({"status": 404}, "misconfigured", "404"),
+        ({"status": 405}, "misconfigured", "405"),
+        ({"status": 301}, "misconfigured", "301"),
+        ({"status": 204}, "misconfigured", "204"),
+        ({"status": 500}, "down", "500"),
+        ({"status": 503}, "down", "503"),
+        ({"trouble": "refused"}, "down", "refused"),
+        ({"trouble": "broken"}, "down", "broken"),
+        ({"trouble": "key", "detail": "A_KEY is not set"}, "misconfigured", "key"),
+        ({"status": 200, "left": 0.0}, "limited", "quota"),
+        ({"status": 200, "left": 0.01}, "good", ""),
+    ],
+)
+def test_each_answer_has_its_verdict(answer: dict[str, Any], kind: str, code: str) -> None:
+    found = judged(**answer)
+    assert (found.kind, found.code) == (kind, code)
+
+
+def test_other_statuses_are_good_where_they_are_expected() -> None:
+    odd = ProviderConfig(health_url="http://127.0.0.1:1", expect=(204, 401))
+    assert [judged(odd, status=status).kind for status in (204, 401, 200)] == [
+        "good",
+        "good",
+        "misconfigured",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "wait"),
+    [
+        ({"Retry-After": "52"}, None, 52),
+        ({"retry-after": "Mon, 20 Jul 2026 00:10:00 GMT"}, None, 600),
+        ({}, {"error": {"retry_after": 90}}, 90),
+        ({}, {"error": "no word of it"}, None),
+    ],
+)
+def test_a_limit_comes_with_the_wait_that_is_stated(
+    headers: dict[str, str], body: Any, wait: int | None
+) -> None:
+    assert judged(status=429, headers=headers, body=body).wait == wait
+
+
+def test_a_window_that_is_spent_for_long_is_a_limit_though_the_answer_was_good() -> None:
+    spent = {"X-RateLimit-Remaining-Requests": "0", "X-RateLimit-Reset-Requests": "2h"}
+    assert (judged(status=200, headers=spent).kind, judged(status=200, headers=spent).wait) == (
+        "limited",
+        7_200,
+    )
+    soon = {**spent, "X-RateLimit-Reset-Requests": "2s"}
+    some = {**spent, "X-RateLimit-Remaining-Requests": "7"}
+    assert [judged(status=200, headers=each).kind for each in (soon, some)] == ["good", "good"]
+
+
+def test_a_list_names_what_is_served_and_what_is_not() -> None:
+    listed = {"data": [{"id": "p/m"}, {"id": "q/o"}, {"id": 7}, "odd"]}
+    found = judged(status=200, body=listed)
+    assert (found.served, found.absent) == (("p/m", "q/o"), ("n",))
+
+
+@pytest.mark.parametrize("body", [None, [], {"data": {}}, {"data": [{"id": "something-else"}]}])
+def test_a_list_that_names_no_watched_model_says_nothing_of_any(body: Any) -> None:
+    assert judged(status=200, body=body).absent == ()
