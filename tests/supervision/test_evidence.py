@@ -9,7 +9,10 @@ import pytest
 from custodes.policy.roles import ROLES, Role
 from custodes.supervision.evidence import (
     MAX_BYTES,
+    MAX_ENTRIES,
+    MAX_TEXT,
     SLICES,
+    Backtrack,
     EvidenceError,
     Finding,
     ReviewerEvidence,
@@ -77,3 +80,36 @@ def test_an_answer_beyond_the_bound_is_refused_and_not_quoted() -> None:
     with pytest.raises(EvidenceError) as caught:
         parse("reviewer", json.dumps({"summary": "s" * MAX_BYTES}))
     assert len(str(caught.value)) < 200
+
+
+def test_a_longer_answer_is_shortened_and_says_what_was_left_out() -> None:
+    findings = [{"message": "m"}] * (MAX_ENTRIES + 2)
+    findings[1] = {"message": "x" * (MAX_TEXT + 9)}
+    evidence = parse("reviewer", {"summary": "s", "findings": findings})
+    assert isinstance(evidence, ReviewerEvidence)
+    assert len(evidence.findings) == MAX_ENTRIES
+    assert evidence.findings[1].message == "x" * (MAX_TEXT - 1) + "…"
+    assert evidence.cut == (
+        f"findings: 2 of {MAX_ENTRIES + 2} entries",
+        f"findings[1].message: 10 of {MAX_TEXT + 9} characters",
+    )
+
+
+def test_what_is_ours_to_say_is_neither_asked_for_nor_believed() -> None:
+    schema = schema_for("reviewer")["$defs"]
+    assert "cut" not in schema["ReviewerEvidence"]["properties"]
+    assert set(schema["Artifact"]["properties"]) == {"path", "sha256", "note"}
+    evidence = parse(
+        "reviewer",
+        {"summary": "s", "cut": ["x"], "artifacts": [{"path": "p", "verified": True, "problem": "none"}]},
+    )
+    assert evidence.cut == ()
+    assert (evidence.artifacts[0].verified, evidence.artifacts[0].problem) == (None, "")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_may_tell_of_discoveries_and_of_an_earlier_step_that_is_wrong(role: Role) -> None:
+    said = {"step": "find", "reason": "the source is another version's"}
+    evidence = parse(role, {"summary": "s", "discoveries": ["a leak"], "backtrack": said})
+    assert (evidence.discoveries, evidence.backtrack) == (("a leak",), Backtrack(**said))
+    assert parse(role, {"summary": "s", "backtrack": None}).backtrack is None

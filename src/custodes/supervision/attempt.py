@@ -6,25 +6,19 @@ import logging
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
 import anyio
-import msgspec
 from msgspec.structs import replace
 
 from custodes.actors import ActorError
 from custodes.adapters.descriptor import Descriptor
-from custodes.adapters.errors import AdapterError
 from custodes.adapters.port import (
-    Category,
     DispatchRequest,
     DispatchResult,
     Failure,
     Progress,
-    ProgressSink,
     Usage,
 )
-from custodes.adapters.process_errors import KeeperError
 from custodes.adapters.registry import Registry
 from custodes.policy.catalog import serves
 from custodes.policy.roles import Role
@@ -38,20 +32,17 @@ from custodes.supervision.leases import Hold
 from custodes.supervision.outcomes import failed_status
 from custodes.supervision.prompt import prompt_for
 from custodes.supervision.records import AttemptEnd
+from custodes.supervision.repair import Repair, repair_of
+from custodes.supervision.runtime_call import NoResultError, call_runtime, checked
 from custodes.supervision.work import Attempt, Outcome, Shortfall
 from custodes.telemetry import SpanHandle, envelope
 
 logger = logging.getLogger("custodes.dispatch")
 
-CANCEL_GRACE_S = 5.0
-"""How long a runtime may take to end what it started once it is told to, in seconds."""
-PROOF_BOUND_S = 5.0
-"""How long the proof that nothing is left may take after that, in seconds."""
 SETTLE_BOUND_S = 5.0
 """How long the end of an attempt may wait for the store, in seconds."""
 AT_WORK = ("output", "tool")
 """The progress that shows a runtime at the work itself: it has accepted it, and a probe is confirmed."""
-CATEGORIES = get_args(Category)
 
 
 class BudgetSpentError(Exception):
@@ -64,7 +55,9 @@ class BudgetSpentError(Exception):
 
 @dataclass(slots=True)
 class AttemptRun:
-    """``covers`` is the category of the failure that this attempt stands in for; None for a first choice."""
+    """``covers`` is the category of the failure that this attempt stands in for; None for a first choice.
+    ``repair`` is what it asks where it is a repair turn; ``mends`` the turn that may mend an answer which did
+    not fit."""
 
     job: Job
     services: Services
@@ -73,6 +66,8 @@ class AttemptRun:
     number: int
     covers: str | None
     hold: Hold
+    repair: Repair | None = None
+    mends: Repair | None = None
     _accepted: bool = False
     _used: Usage | None = None
     """What the runtime has reported so far."""
@@ -100,6 +95,7 @@ class AttemptRun:
             pool=route.pool,
             probe=admission.probe,
             fallback_reason=self.covers,
+            repair=self.repair is not None,
         )
         descriptor = self.services.registry().descriptors[route.adapter]
         span = self.services.tracer.attempt(
@@ -124,6 +120,8 @@ class AttemptRun:
                 raise BudgetSpentError(self._short)
             evidence, failure = evidence_of(self.job.role, result, accepted=self._accepted)
             attempts.append(self._attempt(result, failure))
+            if failure is not None and result.failure is None:
+                self.mends = repair_of(self.job.work.prompt, result, failure.reason, descriptor)
             if failure is not None:
                 self.hold.left += failure.left
             unused = failure is not None and failure.outcome == "known_failed" and not failure.accepted
@@ -165,7 +163,7 @@ class AttemptRun:
         ) as span:
             self._note_trace(span)
             environment = {"CUSTODES_RUN": job.run_id, **span.traceparent()}
-            request = request_for(job, route, descriptor, self.services.project, environment)
+            request = request_for(job, route, descriptor, self.services.project, environment, self.repair)
             result = await call_runtime(self.services.registry(), request, route.adapter, self._on_progress)
             usage = result.usage
             if usage is not None:
@@ -200,8 +198,8 @@ class AttemptRun:
     def _has_used(self, usage: Usage) -> None:
         """What the attempt has used in all so far: it is stopped once that no longer fits the budget."""
         try:
-            self._used = _checked(DispatchResult(usage=usage)).usage
-        except _NoResultError as error:
+            self._used = checked(DispatchResult(usage=usage)).usage
+        except NoResultError as error:
             logger.warning("adapter %s told of usage that is none: %s", self.route.adapter, error)
             return
         self._short = self._short or self.job.account.observe(self.job.run_id, self._used)
@@ -240,6 +238,8 @@ class AttemptRun:
             native_thread_id=result.native_thread_id,
             served_model=result.served_model,
             other_model=self._served_another(result),
+            fallback_reason=self.covers,
+            repair=self.repair is not None,
             seconds=time.monotonic() - self._started,
         )
 
@@ -270,13 +270,19 @@ class AttemptRun:
 
 
 def request_for(
-    job: Job | Plain, route: Route, descriptor: Descriptor, project: Path, environment: dict[str, str]
+    job: Job | Plain,
+    route: Route,
+    descriptor: Descriptor,
+    project: Path,
+    environment: dict[str, str],
+    repair: Repair | None = None,
 ) -> DispatchRequest:
     """What the runtime is asked. One that can is handed the schema; any other is told it in words."""
+    thread = job.thread if isinstance(job, Job) else None
     return DispatchRequest(
         run_id=job.run_id,
         role=job.role,
-        prompt=prompt_for(job.role, job.work.prompt, descriptor),
+        prompt=prompt_for(job.role, repair.prompt if repair else job.work.prompt, descriptor),
         mutable=job.mutable,
         cwd=str(project),
         timeout_s=route.timeout_s,
@@ -284,6 +290,7 @@ def request_for(
         effort=route.effort,
         schema=schema_for(job.role) if descriptor.can("structured_output") else None,
         environment=environment,
+        resume=(repair.resume if repair else None) or thread,
     )
 
 
@@ -300,62 +307,6 @@ def evidence_of(
         return parse(role, result.text if result.structured is None else result.structured), None
     except EvidenceError as error:
         return None, Failure(category="provider", reason=str(error), outcome="unknown", accepted=True)
-
-
-async def call_runtime(
-    registry: Registry, request: DispatchRequest, adapter: str, progress: ProgressSink
-) -> DispatchResult:
-    """Call the adapter's runtime under a deadline of our own; whatever it raises becomes a failure.
-
-    The deadline lies past the runtime's own, by the grace it has to end what it started.
-    """
-    try:
-        runtime = registry.runtime(adapter)
-    except AdapterError as error:
-        failure = Failure(category="unavailable", reason=str(error), outcome="known_failed")
-        return DispatchResult(failure=failure)
-    try:
-        with anyio.fail_after(request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S):
-            result = _checked(await runtime.dispatch(request, progress))
-    except _NoResultError as error:
-        logger.warning("adapter %s returned what is no result: %s", adapter, error)
-        reason = "the adapter returned what is no result"
-        return DispatchResult(failure=Failure(category="provider", reason=reason))
-    except KeeperError as error:  # also in place of a cancellation, which cannot say what is left
-        left = tuple(str(survivor) for survivor in error.survivors)
-        reason = "its keeper could not prove the end of what it started"
-        return DispatchResult(failure=Failure(category="provider", reason=reason, left=left))
-    except TimeoutError:
-        reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
-        return DispatchResult(failure=Failure(category="timeout", reason=reason))
-    except (Exception, SystemExit) as error:  # code that was written to be a program ends itself
-        logger.exception("adapter %s raised instead of returning a failure", adapter)
-        reason = f"the adapter raised {type(error).__name__}"
-        return DispatchResult(failure=Failure(category="provider", reason=reason))
-    return result
-
-
-class _NoResultError(Exception):
-    pass
-
-
-def _checked(result: object) -> DispatchResult:
-    """What an adapter returned, once every field of it is what its type says and could be stored.
-
-    :raises _NoResultError: it is not; the field is named, its value is not.
-    """
-    if not isinstance(result, DispatchResult):
-        raise _NoResultError(f"a {type(result).__name__}")
-    failure = result.failure
-    if isinstance(failure, Failure) and failure.category not in CATEGORIES:
-        failure = Failure(category="provider", reason="unclassified", accepted=failure.accepted)
-        result = replace(result, failure=failure)
-    try:
-        return msgspec.json.decode(msgspec.json.encode(result), type=DispatchResult)
-    except msgspec.ValidationError as error:
-        raise _NoResultError(str(error)) from None
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _NoResultError(type(error).__name__) from None
 
 
 async def run_plainly(plain: Plain, registry: Registry, project: Path) -> Outcome:

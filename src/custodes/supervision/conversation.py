@@ -13,6 +13,7 @@ from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route, RouteRequest, resolve
 from custodes.policy.trigger import applies
+from custodes.supervision.bundle import EvidenceBundle, Gathering
 from custodes.supervision.child import new_run_id
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
@@ -44,6 +45,7 @@ class Conversation:
         self.host_dispatch = dispatch
         self.supervision = supervision
         self.fan_outs: set[FanOut] = set()
+        self.gathering = Gathering(conversation_id)
         self._children: Supervisor | None = None
         self._above: Supervisor | None = None
         self._span: SpanHandle | None = None
@@ -93,6 +95,11 @@ class Conversation:
         ``max_parallel`` narrows what the policy allows; it never widens it.
         """
         return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel)
+
+    @property
+    def bundle(self) -> EvidenceBundle:
+        """What its children have brought so far: a value, which later outcomes do not change."""
+        return self.gathering.bundle
 
     def role_route(self, role: Role, *, complexity: Complexity | None = None) -> Route | None:
         """Where a role's work would go now, for a host that tells its model of it; None: tell it nothing.

@@ -24,7 +24,8 @@ from custodes.policy.routing import Route
 from custodes.policy.settings import SettingsError
 from custodes.policy.trigger import applies
 from custodes.supervision.admission import Admission, Admit, Candidate, Refused
-from custodes.supervision.attempt import CANCEL_GRACE_S, PROOF_BOUND_S, AttemptRun, BudgetSpentError
+from custodes.supervision.artifacts import verified
+from custodes.supervision.attempt import AttemptRun, BudgetSpentError
 from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.health import admit, withdraw
@@ -34,6 +35,8 @@ from custodes.supervision.leases import Hold, ScopeRefusedError
 from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
 from custodes.supervision.records import AttemptStart
 from custodes.supervision.refusal import budget_refusal, capacity_refusal
+from custodes.supervision.repair import Repair
+from custodes.supervision.runtime_call import CANCEL_GRACE_S, PROOF_BOUND_S
 from custodes.supervision.scopes import READ_ONLY, Scope, resolve
 from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status
 from custodes.telemetry import SpanHandle
@@ -150,21 +153,12 @@ class Dispatch:
             route, admission = answer
             if covers is None and route != job.candidates[0]:
                 covers = "capacity"
-            run = AttemptRun(
-                job,
-                self.services,
-                route,
-                admission,
-                number=len(self.attempts) + 1,
-                covers=covers,
-                hold=hold,
-            )
-            try:
-                evidence, failure = await run.perform(self.span, self.attempts)
-            except BudgetSpentError as error:
-                return self.outcome("cancelled", refusal=budget_refusal(error.shortfall, route))
-            if failure is None:
-                return self.outcome("done", evidence=evidence)
+            end = await self._attempt(route, admission, hold, covers=covers)
+            if isinstance(end, Outcome):
+                return end
+            failure, repair = end
+            if repair is not None and not job.mutable:
+                return await self._repaired(route, repair, hold, failure)
             if may_try_again(failure, job.mutable):
                 candidates = tuple(other for other in candidates if other.pool != route.pool)
                 covers = failure.category
@@ -173,6 +167,49 @@ class Dispatch:
                 if failure.category == "capacity" and anyio.current_time() + LEAST_PAUSE_S <= wait_until:
                     return _Pause(LEAST_PAUSE_S)
             return self.outcome(failed_status(failure, job.mutable), failure=failure)
+
+    async def _attempt(
+        self,
+        route: Route,
+        admission: Admission,
+        hold: Hold,
+        *,
+        covers: str | None = None,
+        repair: Repair | None = None,
+    ) -> Outcome | tuple[Failure, Repair | None]:
+        """How the work ended with this attempt; else why it failed, and the turn that may mend it."""
+        number = len(self.attempts) + 1
+        run = AttemptRun(
+            self.job,
+            self.services,
+            route,
+            admission,
+            number=number,
+            covers=covers,
+            hold=hold,
+            repair=repair,
+        )
+        try:
+            evidence, failure = await run.perform(self.span, self.attempts)
+        except BudgetSpentError as error:
+            return self.outcome("cancelled", refusal=budget_refusal(error.shortfall, route))
+        if failure is not None:
+            return failure, run.mends
+        if evidence is not None:
+            evidence = await verified(evidence, self.services.project)
+        return self.outcome("done", evidence=evidence)
+
+    async def _repaired(self, route: Route, repair: Repair, hold: Hold, failure: Failure) -> Outcome:
+        """One more turn on the same route, admitted like any attempt, and never a second one. Where it is
+        not let in, what the first turn came to stands."""
+        answer = await self._admit((route,), hold)
+        if isinstance(answer, Refusal):
+            self._emit(AttemptRefused, refusal=answer)
+            return self.outcome(failed_status(failure, self.job.mutable), failure=failure)
+        end = await self._attempt(*answer, hold, repair=repair)
+        if isinstance(end, Outcome):
+            return end
+        return self.outcome(failed_status(end[0], self.job.mutable), failure=end[0])
 
     async def _admit(self, candidates: tuple[Route, ...], hold: Hold) -> tuple[Route, Admission] | Refusal:
         """A ticket for the first candidate that may run now, or why none may."""

@@ -28,7 +28,8 @@ def _said(event: Event) -> str | None:
         case ChildWaiting():
             return waits(event.reason, event.seconds)
         case AttemptStarted():
-            return runs(event.pool, event.model, probe=event.probe, covers=event.fallback_reason)
+            words = runs(event.pool, event.model, probe=event.probe, covers=event.fallback_reason)
+            return f"{words}, asked once more, since its answer did not fit" if event.repair else words
         case AttemptEnded() if event.failure is not None:
             return fails(event.pool, event.failure)
         case ChildEnded():

@@ -40,6 +40,7 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     pool: str
     probe: bool
     fallback_reason: str | None = None
+    repair: bool = False
 
 
 class AttemptProgress(Event, frozen=True, kw_only=True, tag="attempt_progress"):

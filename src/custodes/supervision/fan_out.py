@@ -18,10 +18,11 @@ from custodes.supervision.attempt import run_plainly
 from custodes.supervision.budget import Ledger, Spending
 from custodes.supervision.child import Child, ChildActor, Run, error_type, new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued
-from custodes.supervision.job import Frozen, Job, Plain, Unsupervised, freeze
+from custodes.supervision.job import Frozen, Job, Plain, Proposal, Resuming, Unsupervised, freeze
 from custodes.supervision.outcomes import cancelled, host_failed, proposed, record_unrun, refused
-from custodes.supervision.records import Group
+from custodes.supervision.records import Group, of_run
 from custodes.supervision.refusal import budget_refusal
+from custodes.supervision.resume import resumed
 from custodes.supervision.work import Budget, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
 
@@ -160,10 +161,10 @@ class FanOut:
         """Queue what was frozen, in order."""
         if not self._open:
             raise RuntimeError("this fan-out has ended; ask for children inside its block")
-        if isinstance(frozen, Job):
+        if isinstance(frozen, Job | Resuming):
             short = self._account.take_child()
             if short is not None:
-                frozen = budget_refusal(short, frozen.candidates[0])
+                frozen = budget_refusal(short, frozen.candidates[0] if isinstance(frozen, Job) else None)
         child = Child(run_id, work, self._cancel_child)
         self._children.append(child)
         self._unended += 1
@@ -200,6 +201,8 @@ class FanOut:
                 child, refused(child.run_id, child.work, Refusal(category="unavailable", reason=reason))
             )
             return
+        if isinstance(frozen, Resuming):
+            frozen = await self._resumed(frozen, tree)
         if isinstance(frozen, Job):
             records = await tree.history()
             if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
@@ -225,6 +228,13 @@ class FanOut:
             )
             span.end(error_type=error_type(outcome))
         self._end(child, outcome)
+
+    async def _resumed(self, asked: Resuming, tree: Tree) -> Job | Proposal | Refusal:
+        try:
+            rows = await tree.database().read(partial(of_run, run_id=asked.job.work.resume))
+        except StoreError as error:
+            return Refusal(category="unavailable", reason=f"the record cannot be read: {error}")
+        return resumed(asked, rows, self._supervision.registry().descriptors)
 
     def _reserved(self, child: Child, job: Job, records: tuple[Record, ...]) -> Job | Refusal:
         """The job with what its first attempt needs set aside, before it waits for a slot: so it is those
@@ -314,6 +324,7 @@ class FanOut:
         if child.end(outcome):
             self._account.release(child.run_id)
             self._stops.pop(child.run_id, None)
+            self._conversation.gathering.add(outcome)
             self._emit(child, ChildEnded, outcome=outcome)
             self._unended -= 1
             self._stop_sleeping_once_all_ended()

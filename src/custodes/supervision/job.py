@@ -72,13 +72,15 @@ class Job:
     work: Work
     role: Role
     mutable: bool
-    candidates: tuple[Route, ...]
-    """The route first, then what the fallback policy lets stand in for it."""
-    passed_over: tuple[str, ...]
     question: Question
     account: Account
+    candidates: tuple[Route, ...] = ()
+    """The route first, then what the fallback policy lets stand in for it."""
+    passed_over: tuple[str, ...] = ()
     fan_slots: anyio.CapacityLimiter | None = None
     fan_out: Group | None = None
+    thread: str | None = None
+    """The native id of the thread that it goes on in."""
 
     def informed(self, records: tuple[Record, ...]) -> Job:
         """The job once past attempts were looked at (resolution step 6). They may choose among what can
@@ -86,11 +88,23 @@ class Job:
         resolution = self.question.resolve(records) if records else None
         if resolution is None or not resolution.candidates:
             return self
+        return self.routed(resolution)
+
+    def routed(self, resolution: Resolution) -> Job:
         return replace(
             self,
             candidates=resolution.candidates,
             passed_over=tuple(str(other) for other in resolution.passed_over),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resuming:
+    """Work that goes on in the thread of an earlier run: routed once that run's record was read, which takes
+    the store. ``dry``: nothing is to be run."""
+
+    job: Job
+    dry: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +150,7 @@ class Plain:
     route: Route
 
 
-Frozen = Job | Plain | Proposal | Refusal | Unsupervised
+Frozen = Job | Plain | Proposal | Refusal | Resuming | Unsupervised
 """What work comes to."""
 
 
@@ -182,8 +196,21 @@ def freeze(
         catalog=Catalog.of(registry()),
         session=session,
     )
+    job = Job(
+        run_id=run_id,
+        conversation=conversation,
+        work=work,
+        role=work.role,
+        mutable=mutable,
+        question=question,
+        account=account,
+        fan_slots=fan_slots,
+        fan_out=fan_out,
+    )
+    if work.resume:
+        return _unrecorded(work) if gated else Resuming(job=job, dry=decision == "suggest")
     resolution = question.resolve()
-    if (refusal := _refusal(resolution)) is not None:
+    if (refusal := refusal_of(resolution)) is not None:
         return refusal
     if decision == "suggest":
         return Proposal(question=question)
@@ -196,19 +223,15 @@ def freeze(
             mutable=mutable,
             route=resolution.candidates[0],
         )
-    return Job(
-        run_id=run_id,
-        conversation=conversation,
-        work=work,
-        role=work.role,
-        mutable=mutable,
-        candidates=resolution.candidates,
-        passed_over=tuple(str(other) for other in resolution.passed_over),
-        question=question,
-        account=account,
-        fan_slots=fan_slots,
-        fan_out=fan_out,
+    return job.routed(resolution)
+
+
+def _unrecorded(work: Work) -> Refusal:
+    reason = (
+        f"run {work.resume} cannot be gone on with: work below the adaptive gate is not supervised, and "
+        "looks at no record; a higher complexity would work"
     )
+    return Refusal(category="invalid", reason=reason)
 
 
 def _problem(work: Work) -> str | None:
@@ -236,7 +259,8 @@ def _disabled(module: bool, module_enabled: bool) -> str:
     return "supervision is disabled; `cos supervision enable` enables it"
 
 
-def _refusal(resolution: Resolution) -> Refusal | None:
+def refusal_of(resolution: Resolution) -> Refusal | None:
+    """Why nothing can run it, or None where something can."""
     if resolution.candidates:
         return None
     denial = resolution.refusal

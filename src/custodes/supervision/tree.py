@@ -64,7 +64,7 @@ class Tree:
         self.root = Supervisor(
             (
                 ChildSpec("store", self._new_store, shutdown=10),
-                ChildSpec("health", lambda: HealthActor(self._database, now), shutdown=10),
+                ChildSpec("health", lambda: HealthActor(self.database, now), shutdown=10),
                 ChildSpec("leases", self._new_leases, shutdown=10),
                 ChildSpec("heart", lambda: HeartActor(lambda: self.root.ref("leases"))),
                 ChildSpec("conversations", Supervisor),
@@ -95,7 +95,7 @@ class Tree:
             settings=settings,
             registry=registry,
             health=self.root.ref("health"),
-            leases=Leases(self.root.ref("leases"), self._database),
+            leases=Leases(self.root.ref("leases"), self.database),
             slots=anyio.CapacityLimiter(settings.read().policy.max_parallel),
             tracer=current_tracer(),
             emit=emit,
@@ -125,9 +125,10 @@ class Tree:
         return self._store
 
     def _new_leases(self) -> LeaseActor:
-        return LeaseActor(self._database, now, lambda: self.root.ref("heart"))
+        return LeaseActor(self.database, now, lambda: self.root.ref("heart"))
 
-    def _database(self) -> Database:
+    def database(self) -> Database:
+        """The open file, for what is no actor: another one after a restart."""
         assert self._store is not None  # noqa: S101 - the store starts first
         assert self._store.database is not None  # noqa: S101
         return self._store.database

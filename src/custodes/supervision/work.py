@@ -45,6 +45,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     wait: float = 0
     estimate_tokens: int | None = None
     estimate_usd: float | None = None
+    resume: str = ""
+    """The id of an earlier run: the child goes on in that run's native thread, on its adapter and model."""
     name: str = ""
     """A label for people (a plan step's id); the role where empty."""
 
@@ -190,6 +192,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """The model that answered, where the runtime says so."""
     other_model: bool = False
     """It is not the one that was asked for, nor a dated snapshot of it."""
+    fallback_reason: str | None = None
+    """The category of the failure that it stands in for, on another route than the first choice."""
+    repair: bool = False
+    """It is the one repair turn of an answer that did not fit."""
     seconds: float = 0.0
 
 
