@@ -18,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import aiosqlite
@@ -50,6 +50,11 @@ from custodes.supervision.owner_identity import this_process
 from custodes.supervision.pool_table import load_pools, load_unavailable, save_pools
 from custodes.supervision.records import AttemptRow, AttemptStart
 from custodes.supervision.schema import MIGRATIONS
+
+if not __package__:
+    sys.path[0] = str(Path(__file__).parents[1])  # run as a file
+from bench.environment import CannotInstallError, environment
+from bench.stall import longest_stall
 
 PEERS = ("purgatory-circuitbreaker", "pybreaker", "aiobreaker", "litellm")
 ROUNDS = 15
@@ -119,27 +124,6 @@ async def crowd(health: ActorRef) -> float:
         for _ in range(CROWD):
             group.start_soon(admitted, health)
     return (time.perf_counter() - before) / CROWD
-
-
-async def longest_stall(work: Callable[[], Awaitable[object]]) -> float:
-    """The longest time, in seconds, for which the host's loop did not come round while ``work`` ran."""
-    worst = 0.0
-
-    async def come_round() -> None:
-        nonlocal worst
-        last = time.perf_counter()
-        while True:
-            await anyio.sleep(0.0005)
-            current = time.perf_counter()
-            worst, last = max(worst, current - last - 0.0005), current
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(come_round)
-        await anyio.sleep(0.05)
-        worst = 0.0
-        await work()
-        group.cancel_scope.cancel()
-    return worst
 
 
 async def through_the_door(database: Database, health: ActorRef) -> int:
@@ -244,12 +228,10 @@ def rule_alone() -> float:
 
 def peers(folder: Path) -> None:
     """One that cannot be installed says so itself."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
+    python = environment(folder)
     for name in PEERS:
-        install = [str(python), "-m", "pip", "install", "-q", name]
-        subprocess.run(install, capture_output=True, check=False)
+        with suppress(CannotInstallError):
+            environment(folder, name)
     script = Path(__file__).with_name("health_peers.py")
     ran = subprocess.run([str(python), str(script)], capture_output=True, text=True, check=False)
     for line in ran.stdout.splitlines():

@@ -1,0 +1,187 @@
+"""Custodes as a contender of ``bench/dispatch.py``, and bare tasks as the floor under it.
+
+    python -m bench.dispatch_subject {custodes|tasks} {asyncio|trio} [--spans]
+
+Everything is real but the runtime: the project's files, its settings, an installed adapter, the store with
+its commits to the disk. The tree stands before the clock starts, and one dispatch has gone through it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import psutil
+from bench.contender import serve
+from bench.stall import longest_stall
+
+from custodes import Conversation, Supervision, Work
+
+MAX_PARALLEL = 16
+"""The most that the policy lets run at once."""
+READ = Work(role="reviewer", prompt="Review the change.")
+WRITE = Work(role="implementer", prompt="Make the change.", scope=("src",))
+
+
+def install(folder: Path) -> Path:
+    """A project whose only adapter is the installed one that does nothing."""
+    site = folder / "site" / "noop-1.dist-info"
+    site.mkdir(parents=True)
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: noop\nVersion: 1\n")
+    (site / "entry_points.txt").write_text("[custodes.adapters]\nnoop = bench.noop\n")
+    sys.path.append(str(site.parent))
+    project = folder / "project"
+    (project / ".coding-os").mkdir(parents=True)
+    (project / ".coding-os.yaml").write_text("agents: [noop]\n")
+    settings = {"model_routing": {"enabled": True, "max_parallel": MAX_PARALLEL}}
+    (project / ".coding-os" / "hub-settings.json").write_text(json.dumps(settings))
+    return project
+
+
+@asynccontextmanager
+async def conversation(project: Path) -> AsyncIterator[Conversation]:
+    async with Supervision(project) as supervision, supervision.conversation("bench") as parent:
+        await parent.dispatch(READ)
+        yield parent
+
+
+async def one(project: Path, times: int, work: Work) -> dict[str, float]:
+    async with conversation(project) as parent:
+        begun = time.perf_counter()
+        for _ in range(times):
+            outcome = await parent.dispatch(work)
+            assert outcome.status == "done", outcome
+        return {"seconds": (time.perf_counter() - begun) / times}
+
+
+async def fan_out(project: Path, size: int) -> dict[str, float]:
+    async with conversation(project) as parent:
+        begun = time.perf_counter()
+        await side_by_side(parent, size)
+        return {"seconds": (time.perf_counter() - begun) / size}
+
+
+async def side_by_side(parent: Conversation, size: int) -> None:
+    async with parent.fan_out() as fan:
+        for _ in range(size):
+            fan.start(READ)
+    assert all(outcome.status == "done" for outcome in fan.outcomes)
+
+
+async def stall(project: Path, size: int) -> dict[str, float]:
+    """Asked for as a host would that lets its loop come round: not all from one step of it."""
+
+    async def work() -> None:
+        async with parent.fan_out() as fan:
+            for number in range(size):
+                fan.start(READ)
+                if number % 16 == 15:
+                    await anyio.lowlevel.checkpoint()
+
+    async with conversation(project) as parent:
+        idle = await longest_stall(partial(anyio.sleep, 0.5))
+        return {"seconds": await longest_stall(work), "idle": idle}
+
+
+async def memory(project: Path, size: int) -> dict[str, float]:
+    """Resident bytes that each live child adds, whether it is at work or waits for a slot."""
+    async with conversation(project) as parent:
+        runtime: Any = parent.supervision.registry().runtime("noop")
+        tree = await parent.supervision.tree()
+        await side_by_side(parent, 100)
+        runtime.held = anyio.Event()
+        before = psutil.Process().memory_info().rss
+        async with parent.fan_out() as fan:
+            for number in range(size):
+                fan.start(READ)
+                if number % 100 == 99:
+                    await anyio.lowlevel.checkpoint()
+            while tree.services.slots.statistics().tasks_waiting < size - MAX_PARALLEL:  # noqa: ASYNC110 - no event tells
+                await anyio.sleep(0.05)
+            after = psutil.Process().memory_info().rss
+            runtime.held.set()
+            runtime.held = None
+        return {"bytes": (after - before) / size}
+
+
+async def nothing() -> None:
+    """What a bare task does."""
+
+
+async def one_task(_: Path, times: int) -> dict[str, float]:
+    begun = time.perf_counter()
+    for _number in range(times):
+        await tasks(1)
+    return {"seconds": (time.perf_counter() - begun) / times}
+
+
+async def many_tasks(_: Path, size: int) -> dict[str, float]:
+    begun = time.perf_counter()
+    await tasks(size)
+    return {"seconds": (time.perf_counter() - begun) / size}
+
+
+async def tasks(count: int) -> None:
+    async with anyio.create_task_group() as group:
+        for _ in range(count):
+            group.start_soon(nothing)
+
+
+def trace() -> None:
+    """The SDK as a host configures it, into an exporter that drops what it gets.
+
+    The queue takes every span of the largest run: one that is dropped would cost nothing.
+    """
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    class Dropped(SpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002 - dropped
+            return SpanExportResult.SUCCESS
+
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(Dropped(), max_queue_size=65_536))
+    trace.set_tracer_provider(provider)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("subject", choices=["custodes", "tasks"])
+    parser.add_argument("backend", choices=["asyncio", "trio"])
+    parser.add_argument("--spans", action="store_true")
+    options = parser.parse_args()
+    if options.spans:
+        trace()
+    cases: dict[str, Callable[[Path, int], Awaitable[dict[str, float]]]] = {
+        "one": partial(one, work=READ),
+        "one mutable": partial(one, work=WRITE),
+        "fan-out": fan_out,
+        "stall": stall,
+        "memory": memory,
+    }
+    if options.subject == "tasks":
+        cases = {"one": one_task, "fan-out": many_tasks}
+    with tempfile.TemporaryDirectory() as folder:
+        project = install(Path(folder))
+
+        def measured(case: Callable[[Path, int], Awaitable[dict[str, float]]], size: int) -> dict[str, Any]:
+            return anyio.run(case, project, size, backend=options.backend)
+
+        what = version("custodes" if options.subject == "custodes" else "anyio")
+        serve(what, {name: partial(measured, case) for name, case in cases.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""A virtual environment of its own for what is measured beside us, so that it changes nothing of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import venv
+from pathlib import Path
+
+
+class CannotInstallError(Exception):
+    """What could not be installed, in the installer's own last words."""
+
+
+def environment(folder: Path, *requirements: str) -> Path:
+    """The interpreter of the environment in ``folder``, made where it is missing, with these installed.
+
+    :param requirements: what pip installs, as it is written on pip's command line.
+    :raises CannotInstallError: pip failed.
+    """
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    if not requirements:
+        return python
+    install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements]
+    ran = subprocess.run(install, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        said = ran.stderr.strip().splitlines() or ["pip failed and said nothing"]
+        raise CannotInstallError(said[-1])
+    return python

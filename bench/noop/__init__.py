@@ -1,0 +1,1 @@
+"""The adapter of ``bench/dispatch.py``: an installed one, in process, whose runtime returns at once."""
