@@ -5,7 +5,21 @@ Importing it costs nothing: OpenTelemetry is loaded only where the host has conf
 
 from custodes.telemetry.context import attach, capture
 from custodes.telemetry.envelope import envelope
+from custodes.telemetry.export import Export, exporting
+from custodes.telemetry.exporters import ExportError
 from custodes.telemetry.lineage import Lineage
 from custodes.telemetry.tracer import NOTHING, SpanHandle, Tracer, current_tracer
 
-__all__ = ["NOTHING", "Lineage", "SpanHandle", "Tracer", "attach", "capture", "current_tracer", "envelope"]
+__all__ = [
+    "NOTHING",
+    "Export",
+    "ExportError",
+    "Lineage",
+    "SpanHandle",
+    "Tracer",
+    "attach",
+    "capture",
+    "current_tracer",
+    "envelope",
+    "exporting",
+]

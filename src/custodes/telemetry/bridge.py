@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -20,18 +20,34 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from custodes.telemetry import conventions as names
+from custodes.telemetry.providers import Providers
 from custodes.telemetry.values import Value
+
+if TYPE_CHECKING:  # loaded only where a meter is configured
+    from custodes.telemetry.metrics import Meters
 
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class Bridge:
-    """Starts and ends spans on one tracer of the host's provider."""
+    """Starts and ends spans on one tracer; those that are no spans where only metrics are configured."""
 
-    __slots__ = ("_tracer",)
+    __slots__ = ("_tracer", "meters")
 
-    def __init__(self, tracer: trace.Tracer) -> None:
+    def __init__(self, tracer: trace.Tracer, meters: Meters | None = None) -> None:
         self._tracer = tracer
+        self.meters = meters
+
+    @classmethod
+    def of(cls, providers: Providers) -> Bridge | None:
+        """None where what is configured does nothing (a no-op provider, ``OTEL_SDK_DISABLED``)."""
+        provider = providers.tracer or trace.NoOpTracerProvider()
+        tracer = provider.get_tracer(names.SCOPE, version("custodes"), schema_url=names.SCHEMA_URL)
+        if providers.meter is None:
+            return None if isinstance(tracer, trace.NoOpTracer) else cls(tracer)
+        from custodes.telemetry.metrics import Meters
+
+        return cls(tracer, Meters(providers.meter))
 
     def start(
         self, name: str, parent: object, attributes: Mapping[str, Value], *, client: bool
@@ -57,8 +73,10 @@ class Bridge:
         return "" if parent is None else format_span_id(parent.span_id)
 
     def trace(self, span: Span) -> dict[str, str]:
-        """The trace's id, flags and state, as a ``traceparent`` writes them."""
+        """The trace's id, flags and state, as a ``traceparent`` writes them; empty without a trace."""
         context = span.get_span_context()
+        if not context.is_valid:
+            return {}
         return {
             "trace": format_trace_id(context.trace_id),
             "flags": f"{context.trace_flags:02x}",
@@ -72,9 +90,3 @@ class Bridge:
         if "traceparent" not in headers:
             return {}
         return {"TRACEPARENT": headers["traceparent"], "TRACESTATE": headers.get("tracestate", "")}
-
-
-def configured_bridge() -> Bridge | None:
-    """A bridge to the host's provider; None where that is a no-op or off (``OTEL_SDK_DISABLED``)."""
-    tracer = trace.get_tracer(names.SCOPE, version("custodes"), schema_url=names.SCHEMA_URL)
-    return None if isinstance(tracer, trace.NoOpTracer) else Bridge(tracer)

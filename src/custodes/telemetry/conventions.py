@@ -53,8 +53,26 @@ CATEGORY: Final = "custodes.error.category"
 OUTCOME: Final = "custodes.outcome"
 RETRY_AFTER_S: Final = "custodes.retry_after_s"
 COST_USD: Final = "custodes.cost_usd"
+TOOL_USES: Final = "custodes.tool_calls"
 RECOVERED: Final = "custodes.recovered"
 """True on a span that its process never ended: told from what the store knows of it."""
+
+# Metrics. What a span has by the same name is what is counted.
+TOKEN_MODALITY: Final = "gen_ai.token.modality"  # noqa: S105 - of language
+INVOKE_AGENT_DURATION: Final = "gen_ai.invoke_agent.duration"
+INVOKE_WORKFLOW_DURATION: Final = "gen_ai.invoke_workflow.duration"
+INFERENCE_DURATION: Final = "gen_ai.client.inference.duration"
+TOOL_CALLS: Final = "gen_ai.invoke_agent.tool_calls"
+USAGE_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.input_tokens"
+USAGE_OUTPUT_TOKENS: Final = "gen_ai.client.inference.usage.output_tokens"
+USAGE_CACHE_READ_TOKENS: Final = "gen_ai.client.inference.usage.cache_read.input_tokens"
+ATTEMPTS: Final = "custodes.attempts"
+REFUSALS: Final = "custodes.refusals"
+FALLBACKS: Final = "custodes.fallbacks"
+PROBES: Final = "custodes.probes"
+POOL_STATE: Final = "custodes.pool.state"
+POOL_COOLDOWN: Final = "custodes.pool.cooldown"
+CANCEL_DURATION: Final = "custodes.cancel.duration"
 
 # The result metadata's own keys (seed: "Dispatch identity and evidence"); the rest are gen_ai.*.
 META_CAPACITY_SCOPE: Final = "capacity_scope"

@@ -10,12 +10,14 @@ around it. Of an exception only the type's name is kept: a message may hold a se
 
 from __future__ import annotations
 
-import sys
+import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from custodes.telemetry import conventions as names
 from custodes.telemetry.lineage import Level, Lineage
+from custodes.telemetry.providers import current_providers
 from custodes.telemetry.values import Value, clean, text
 
 if TYPE_CHECKING:  # loaded only where the host has configured a provider
@@ -51,7 +53,7 @@ class SpanHandle:
     instrumentation should nest under it.
     """
 
-    __slots__ = ("_above", "_bridge", "_ended", "_level", "_span", "context")
+    __slots__ = ("_above", "_attributes", "_begun", "_bridge", "_ended", "_level", "_span", "context")
 
     def __init__(
         self,
@@ -61,12 +63,16 @@ class SpanHandle:
         *,
         level: Level = "conversation",
         above: SpanHandle | None = None,
+        attributes: dict[str, Value] | None = None,
     ) -> None:
         self._bridge = bridge
         self._span = span
         self._level: Level = level
         self._above = above
         self._ended = False
+        metered = bridge is not None and bridge.meters is not None
+        self._attributes = attributes if metered else None
+        self._begun = time.monotonic() if metered else 0.0
         self.context = context
         """Opaque, for ``attach``; None where nothing is traced."""
 
@@ -85,6 +91,7 @@ class SpanHandle:
         fan_out_size: int | None = None,
         spent_tokens: int | None = None,
         spent_usd: float | None = None,
+        tool_calls: int | None = None,
     ) -> None:
         """Record what has become known; None changes nothing.
 
@@ -96,24 +103,26 @@ class SpanHandle:
         """
         if self._span is None or self._ended:
             return
-        self._span.set_attributes(
-            clean(
-                {
-                    names.INPUT_TOKENS: input_tokens,
-                    names.OUTPUT_TOKENS: output_tokens,
-                    names.CACHE_READ_TOKENS: cached_input_tokens,
-                    names.COST_USD: cost_usd,
-                    names.CONVERSATION_ID: native_conversation,
-                    names.RESPONSE_MODEL: served_model,
-                    names.CATEGORY: category,
-                    names.OUTCOME: outcome,
-                    names.RETRY_AFTER_S: retry_after_s,
-                    names.FAN_OUT_SIZE: fan_out_size,
-                    names.BUDGET_SPENT_TOKENS: spent_tokens,
-                    names.BUDGET_SPENT_USD: spent_usd,
-                }
-            )
+        known = clean(
+            {
+                names.INPUT_TOKENS: input_tokens,
+                names.OUTPUT_TOKENS: output_tokens,
+                names.CACHE_READ_TOKENS: cached_input_tokens,
+                names.COST_USD: cost_usd,
+                names.CONVERSATION_ID: native_conversation,
+                names.RESPONSE_MODEL: served_model,
+                names.CATEGORY: category,
+                names.OUTCOME: outcome,
+                names.RETRY_AFTER_S: retry_after_s,
+                names.FAN_OUT_SIZE: fan_out_size,
+                names.BUDGET_SPENT_TOKENS: spent_tokens,
+                names.BUDGET_SPENT_USD: spent_usd,
+                names.TOOL_USES: tool_calls,
+            }
         )
+        self._span.set_attributes(known)
+        if self._attributes is not None:
+            self._attributes |= known
 
     def end(self, *, error_type: str | None = None) -> None:
         """End the span; the first end wins and every later one does nothing.
@@ -124,7 +133,12 @@ class SpanHandle:
         if self._bridge is None or self._span is None or self._ended:
             return
         self._ended = True
-        self._bridge.end(self._span, None if error_type is None else text(error_type))
+        named = None if error_type is None else text(error_type)
+        self._bridge.end(self._span, named)
+        if self._bridge.meters is not None and self._attributes is not None:
+            if named is not None:
+                self._attributes[names.ERROR_TYPE] = named
+            self._bridge.meters.ended(self._level, time.monotonic() - self._begun, self._attributes)
 
     def end_for(self, raised: BaseException | type[BaseException] | None) -> None:
         """End the span for what its block raised, or well where that is None."""
@@ -157,7 +171,8 @@ class SpanHandle:
                 found.setdefault("under", self._bridge.span_id(above._span))
                 nested = nested or above._level in ("attempt", "call")
             handle = above
-        return Lineage(**self._bridge.trace(self._span), **found)
+        trace = self._bridge.trace(self._span)
+        return Lineage(**trace, **found) if trace else None
 
     def __enter__(self) -> Self:
         return self
@@ -171,10 +186,17 @@ class SpanHandle:
 class Tracer:
     """Begins the spans of the tree. Without a bridge each call is a branch that returns the same nothing."""
 
-    __slots__ = ("_bridge",)
+    __slots__ = ("_bridge", "endpoint")
 
-    def __init__(self, bridge: Bridge | None = None) -> None:
+    def __init__(self, bridge: Bridge | None = None, *, endpoint: Mapping[str, str] | None = None) -> None:
         self._bridge = bridge
+        self.endpoint = dict(endpoint or {})
+        """The OTLP variables that lead a runtime to the same collector; empty where its environment does."""
+
+    def cancelled(self, seconds: float) -> None:
+        """A child was cancelled; all it had started was proven gone after so many seconds."""
+        if self._bridge is not None and self._bridge.meters is not None:
+            self._bridge.meters.cancelled(seconds)
 
     def conversation(self, conversation_id: str) -> SpanHandle:
         """The root. Its parent is the host's current span, if it has one open.
@@ -313,8 +335,9 @@ def _start(
     level: Level,
 ) -> SpanHandle:
     under = None if parent is None else parent.context
-    span, context = bridge.start(name, under, clean(attributes), client=level == "call")
-    return SpanHandle(bridge, span, context, level=level, above=parent)
+    known = clean(attributes)
+    span, context = bridge.start(name, under, known, client=level == "call")
+    return SpanHandle(bridge, span, context, level=level, above=parent, attributes=known)
 
 
 NOTHING = Tracer()
@@ -327,16 +350,13 @@ def current_tracer() -> Tracer:
 
     A host that never imported OpenTelemetry pays for one look into ``sys.modules``: we import nothing of it.
     """
-    if "opentelemetry.trace" not in sys.modules:
+    providers = current_providers()
+    if providers is None:
         return NOTHING
-    from opentelemetry import trace
+    from custodes.telemetry.bridge import Bridge
 
-    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        return NOTHING
-    from custodes.telemetry.bridge import configured_bridge
-
-    bridge = configured_bridge()
-    return NOTHING if bridge is None else Tracer(bridge)
+    bridge = Bridge.of(providers)
+    return NOTHING if bridge is None else Tracer(bridge, endpoint=providers.endpoint)
 
 
 def error_type_of(raised: BaseException | type[BaseException]) -> str:
