@@ -13,6 +13,7 @@ import anyio
 from custodes import Conversation, Outcome, Supervision
 from custodes.adapters.agents import PROJECT_FILE
 from custodes.adapters.registry import Registry
+from custodes.cli.exported import exported
 from custodes.cli.output import SIGNALLED, CliError, Format, complain, write_json
 from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
@@ -28,11 +29,19 @@ Ask = Callable[[Conversation], Awaitable[tuple[Sequence[Outcome], Spending | Non
 """The outcomes, and what was spent of a budget where there is one."""
 
 
-async def conduct(project: Path, name: str, ask: Ask, *, adapter: str = "", form: Format = "text") -> int:
+async def conduct(
+    project: Path, name: str, ask: Ask, *, adapter: str = "", form: Format = "text", otlp: str = ""
+) -> int:
     """Run ``ask`` in a conversation of its own, show it, write its report, and return the exit code.
 
-    A signal cancels the conversation: every child and all it started is gone before this returns.
+    A signal cancels the conversation: every child and all it started is gone, and every span of it is ended
+    and sent, before this returns.
     """
+    with exported(otlp):
+        return await _conduct(project, name, ask, adapter, form)
+
+
+async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Format) -> int:
     view = View(name, form)
     conversation = f"cli-{secrets.token_hex(8)}"
     started = time.monotonic()

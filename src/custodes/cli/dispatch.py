@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, Wait, project_at, seconds
+from custodes.cli.options import FormatOption, Otlp, ProjectDir, SessionAdapter, Wait, project_at, seconds
 from custodes.cli.options import complexity as complexity_option
 from custodes.cli.output import usage_error
 from custodes.policy.policy import Complexity
@@ -38,6 +38,7 @@ async def dispatch(
     ] = None,
     wait: Wait = None,
     adapter: SessionAdapter = "",
+    otlp: Otlp = "",
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
@@ -74,4 +75,6 @@ async def dispatch(
     async def ask(parent: Conversation) -> tuple[tuple[Outcome, ...], None]:
         return (await parent.dispatch(work),), None
 
-    return await conduct(project, role, ask, adapter=session_adapter(project, adapter), form=format)
+    return await conduct(
+        project, role, ask, adapter=session_adapter(project, adapter), form=format, otlp=otlp
+    )

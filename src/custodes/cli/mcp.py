@@ -6,13 +6,13 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from custodes.cli.options import ProjectDir, SessionAdapter, project_at
+from custodes.cli.options import Otlp, ProjectDir, SessionAdapter, project_at
 from custodes.cli.output import DONE, SIGNALLED, CliError, complain
 
 MISSING = "the MCP server needs a package that is not installed; `pip install 'custodes[mcp]'` brings it"
 
 
-async def mcp(*, adapter: SessionAdapter = "", project_dir: ProjectDir = Path()) -> int:
+async def mcp(*, adapter: SessionAdapter = "", otlp: Otlp = "", project_dir: ProjectDir = Path()) -> int:
     """Serve this project to an agent as an MCP server, over stdin and stdout.
 
     An agent starts it by its own configuration; docs/mcp.md has the lines for Claude
@@ -27,7 +27,9 @@ async def mcp(*, adapter: SessionAdapter = "", project_dir: ProjectDir = Path())
     if sys.stdin.isatty():
         complain("cos mcp: an agent starts this and speaks MCP to it; docs/mcp.md says how. Ctrl-C ends it.")
 
+    from custodes.cli.exported import exported
     from custodes.mcp import serve
 
-    signal = await serve(project, adapter=adapter)
+    with exported(otlp):
+        signal = await serve(project, adapter=adapter)
     return DONE if signal is None else SIGNALLED + signal

@@ -41,6 +41,13 @@ SessionAdapter = Annotated[
         help="The runtime this session itself runs on, for what no policy routes; else the first ready one.",
     ),
 ]
+Otlp = Annotated[
+    str,
+    Parameter(
+        name="--otlp",
+        help="Where an OTLP/HTTP collector takes spans, as http://localhost:4318; else OTEL_* decide.",
+    ),
+]
 
 
 def _complexity(_: object, tokens: tuple[Token, ...]) -> Complexity:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, Wait, project_at, seconds
+from custodes.cli.options import FormatOption, Otlp, ProjectDir, SessionAdapter, Wait, project_at, seconds
 
 if TYPE_CHECKING:
     from custodes import Conversation, Outcome
@@ -20,6 +20,7 @@ async def run(
     *,
     wait: Wait = None,
     adapter: SessionAdapter = "",
+    otlp: Otlp = "",
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
@@ -45,4 +46,4 @@ async def run(
         end = await run_plan(parent, loaded, wait=wait_s)
         return end.outcomes, end.spent
 
-    return await conduct(project, loaded.name, ask, adapter=default, form=format)
+    return await conduct(project, loaded.name, ask, adapter=default, form=format, otlp=otlp)

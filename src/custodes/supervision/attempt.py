@@ -35,7 +35,7 @@ from custodes.supervision.records import AttemptEnd
 from custodes.supervision.repair import Repair, repair_of
 from custodes.supervision.runtime_call import NoResultError, call_runtime, checked
 from custodes.supervision.work import Attempt, Outcome, Shortfall
-from custodes.telemetry import SpanHandle, envelope
+from custodes.telemetry import SpanHandle, attach, envelope
 
 logger = logging.getLogger("custodes.dispatch")
 
@@ -69,6 +69,7 @@ class AttemptRun:
     repair: Repair | None = None
     mends: Repair | None = None
     _accepted: bool = False
+    _tool_calls: int = 0
     _used: Usage | None = None
     """What the runtime has reported so far."""
     _short: Shortfall | None = None
@@ -107,7 +108,7 @@ class AttemptRun:
             probe=admission.probe,
             fallback_reason=self.covers,
         )
-        with span:
+        with span, attach(span.context):
             try:
                 with self._within_budget:
                     result = await self._call(descriptor, span)
@@ -140,6 +141,8 @@ class AttemptRun:
                     category=failure.category, outcome=failure.outcome, retry_after_s=failure.retry_after_s
                 )
                 span.end(error_type=failure.category)
+            how = "well" if failure is None else failure.category
+            logger.info("attempt %d of run %s on %s ended: %s", self.number, self.job.run_id, route.pool, how)
             return evidence, failure
 
     async def _ended_early(self, attempts: list[Attempt]) -> None:
@@ -163,6 +166,8 @@ class AttemptRun:
         ) as span:
             self._note_trace(span)
             environment = {"CUSTODES_RUN": job.run_id, **span.traceparent()}
+            if descriptor.can("trace_context"):
+                environment |= self.services.tracer.endpoint
             request = request_for(job, route, descriptor, self.services.project, environment, self.repair)
             result = await call_runtime(self.services.registry(), request, route.adapter, self._on_progress)
             usage = result.usage
@@ -173,7 +178,11 @@ class AttemptRun:
                     cached_input_tokens=usage.cached_input_tokens,
                     cost_usd=usage.cost_usd,
                 )
-            span.set(native_conversation=result.native_thread_id, served_model=result.served_model)
+            span.set(
+                native_conversation=result.native_thread_id,
+                served_model=result.served_model,
+                tool_calls=self._tool_calls,
+            )
             if result.failure is not None:
                 span.end(error_type=result.failure.category)
             return result
@@ -188,6 +197,7 @@ class AttemptRun:
             logger.warning("the trace of run %s could not be noted: %s", self.job.run_id, error)
 
     def _on_progress(self, progress: Progress) -> None:
+        self._tool_calls += progress.kind == "tool"
         if progress.kind in AT_WORK and not self._accepted:
             self._accepted = True
             self._confirm()

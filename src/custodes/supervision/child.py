@@ -18,7 +18,7 @@ from custodes.supervision.dispatch import Dispatch
 from custodes.supervision.job import Job, Services
 from custodes.supervision.outcomes import cancelled
 from custodes.supervision.work import Outcome, Work
-from custodes.telemetry import SpanHandle
+from custodes.telemetry import SpanHandle, attach
 
 logger = logging.getLogger("custodes.supervision")
 
@@ -44,7 +44,8 @@ class ChildActor(Actor):
 
     async def receive(self, message: Run) -> Outcome:  # noqa: ARG002 - it says only that it is time
         job = self._job
-        with self._services.tracer.child(self._parent, job.role, job.run_id, job.work.label) as span:
+        span = self._services.tracer.child(self._parent, job.role, job.run_id, job.work.label)
+        with span, attach(span.context):
             dispatch = Dispatch(job, self._services, span)
             try:
                 self.outcome = await dispatch.perform()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -305,7 +306,10 @@ class FanOut:
         if stop is None:  # not launched yet: it never will be
             self._end(child, cancelled(child.run_id, child.work))
         else:
+            begun = time.monotonic()
             await stop(reason)
+            if self._span is not None:
+                self._span.cancelled(time.monotonic() - begun)
 
     async def _stop_at_the_deadline(self, seconds: float) -> None:
         with self._sleeper:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import get_args
 
 import anyio
@@ -50,7 +51,10 @@ async def call_runtime(
         reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
         return DispatchResult(failure=Failure(category="timeout", reason=reason))
     except (Exception, SystemExit) as error:  # code that was written to be a program ends itself
-        logger.exception("adapter %s raised instead of returning a failure", adapter)
+        # Where it was, without what it said: an exception's words may hold a secret.
+        where = "".join(traceback.format_tb(error.__traceback__))
+        kind = type(error).__name__
+        logger.error("adapter %s raised %s instead of a failure\n%s", adapter, kind, where)  # noqa: TRY400
         reason = f"the adapter raised {type(error).__name__}"
         return DispatchResult(failure=Failure(category="provider", reason=reason))
     return result

@@ -1,4 +1,4 @@
-"""Export of a program's own: spans, metrics and logs of what runs inside a block, to the operator's collector.
+"""A program's own export: spans, metrics and logs of what runs inside a block, to the operator's collector.
 
 A host that has providers of its own needs none of this. Inside the block nothing waits for a collector:
 what is recorded is queued, and dropped where the queue is full. Leaving it flushes for at most
@@ -7,14 +7,12 @@ what is recorded is queued, and dropped where the queue is full. Leaving it flus
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from custodes.telemetry import conventions as names
@@ -93,6 +91,8 @@ def _providers(asked: Wanted, export: Export) -> tuple[Providers, LoggerProvider
 
 
 def _resource() -> Resource:
+    from importlib.metadata import version
+
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
 
     ours = Resource({SERVICE_NAME: names.SCOPE, SERVICE_VERSION: version("custodes")})
@@ -150,7 +150,7 @@ def _counted(exporter: SpanExporter, export: Export) -> SpanExporter:
 
 @contextmanager
 def _under(environ: Mapping[str, str]) -> Iterator[None]:
-    """The span this program was started from, as OpenTelemetry puts it into the environment, is the parent."""
+    """The span this program was started from is the parent, as OpenTelemetry puts it into the environment."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     from custodes.telemetry.context import attach
@@ -165,18 +165,10 @@ def _end(export: Export) -> None:
 
     The SDK bounds neither: a forced flush waits for its exporter's own retries, and a shutdown for them too.
     """
-    logging.getLogger("opentelemetry").addFilter(_silent)
-    try:
-        ends = [threading.Thread(target=each.shutdown, daemon=True) for each in export._endings]
-        for thread in ends:
-            thread.start()
-        until = time.monotonic() + EXIT_S
-        for thread in ends:
-            thread.join(max(0.0, until - time.monotonic()))
-        export.in_time = not any(thread.is_alive() for thread in ends)
-    finally:
-        logging.getLogger("opentelemetry").removeFilter(_silent)
-
-
-def _silent(record: logging.LogRecord) -> bool:  # noqa: ARG001
-    return False
+    ends = [threading.Thread(target=each.shutdown, daemon=True) for each in export._endings]
+    for thread in ends:
+        thread.start()
+    until = time.monotonic() + EXIT_S
+    for thread in ends:
+        thread.join(max(0.0, until - time.monotonic()))
+    export.in_time = not any(thread.is_alive() for thread in ends)

@@ -7,7 +7,6 @@ once a variable says that there is one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -87,6 +86,8 @@ def made(asked: Wanted, signal: Signal) -> list[Any]:
 
     :raises ExportError: one is not installed, or does not take what the variables say.
     """
+    from importlib.metadata import entry_points  # nobody pays for its import who exports nothing
+
     found = []
     for name in asked.exporters.get(signal, ()):
         (entry,) = entry_points(group=f"opentelemetry_{signal}_exporter", name=name) or (None,)

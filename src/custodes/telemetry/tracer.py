@@ -124,6 +124,11 @@ class SpanHandle:
         if self._attributes is not None:
             self._attributes |= known
 
+    def cancelled(self, seconds: float) -> None:
+        """A child below was cancelled; all it had started was proven gone after so many seconds."""
+        if self._bridge is not None and self._bridge.meters is not None:
+            self._bridge.meters.cancelled(seconds)
+
     def end(self, *, error_type: str | None = None) -> None:
         """End the span; the first end wins and every later one does nothing.
 
@@ -192,11 +197,6 @@ class Tracer:
         self._bridge = bridge
         self.endpoint = dict(endpoint or {})
         """The OTLP variables that lead a runtime to the same collector; empty where its environment does."""
-
-    def cancelled(self, seconds: float) -> None:
-        """A child was cancelled; all it had started was proven gone after so many seconds."""
-        if self._bridge is not None and self._bridge.meters is not None:
-            self._bridge.meters.cancelled(seconds)
 
     def conversation(self, conversation_id: str) -> SpanHandle:
         """The root. Its parent is the host's current span, if it has one open.
