@@ -127,6 +127,47 @@ async def test_a_program_that_ended_by_itself_is_not_asked() -> None:
     assert asked == []
 
 
+async def test_what_runs_beside_it_ends_with_it() -> None:
+    seen: list[str] = []
+    said = ProgramInput()
+
+    async def beside() -> None:
+        seen.append("began")
+        said.write(b"go\n")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            seen.append("ended")
+
+    result = await shell("read a; echo $a", stdin=said, beside=beside)
+    assert (result.exit_code, result.stdout) == (0, b"go\n")
+    assert seen == ["began", "ended"]
+
+
+async def test_what_runs_beside_it_ends_where_the_program_must_too() -> None:
+    seen: list[str] = []
+
+    async def beside() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            seen.append("beside")
+
+    await shell("sleep 300", timeout_s=0.5, beside=beside, on_end=lambda: seen.append("on_end"))
+    assert sorted(seen) == ["beside", "on_end"]
+
+
+async def test_what_is_raised_beside_it_is_raised_after_the_end() -> None:
+    mark = new_mark()
+
+    async def beside() -> None:
+        raise ZeroDivisionError("beside")
+
+    with pytest.raises(ZeroDivisionError, match="beside"):
+        await shell("sleep 300", mark=mark, beside=beside)
+    assert marked(mark) == []
+
+
 async def test_a_timeout_ends_the_program_and_says_so() -> None:
     mark = new_mark()
     result = await shell("sleep 300", mark=mark, timeout_s=0.5)

@@ -83,6 +83,9 @@ class Target:
     differs: Mapping[str, Expected] = field(default_factory=dict)
     reads_with_shell: bool = False
     """Whether read-only work has a shell, so that something must keep it from writing."""
+    cautious: Callable[[Path], None] | None = None
+    """Makes its user, whose home this is, one who is asked before a command runs. None: this runtime asks
+    nobody."""
     tools: str = ""
     """Why a tool cannot be run here ("" where it can)."""
     name: str = ""
@@ -133,9 +136,19 @@ def targets() -> dict[str, Target]:
 class Drive:
     """A drive in the making: its provider, its private home, its working folder."""
 
-    def __init__(self, target: Target, case: str, folder: Path, *, traced: str = "", **asked: object) -> None:
+    def __init__(
+        self,
+        target: Target,
+        case: str,
+        folder: Path,
+        *,
+        traced: str = "",
+        cautious: bool = False,
+        **asked: object,
+    ) -> None:
         self.target = target
         self.traced = traced
+        self.cautious = cautious
         self.case = case
         self.asked = asked
         self.home = folder / "home"
@@ -171,6 +184,8 @@ class Drive:
             **(self._collector(provider) if self.traced else {}),
             **target.aim(provider, self.home),
         }
+        if self.cautious and target.cautious is not None:
+            target.cautious(self.home)
         wanted: dict[str, object] = {
             "run_id": "live",
             "role": "reviewer",
@@ -204,11 +219,18 @@ class Drive:
 
 
 async def drive(
-    target: Target, case: str, folder: Path, *, tool: str = "", traced: str = "", **asked: object
+    target: Target,
+    case: str,
+    folder: Path,
+    *,
+    tool: str = "",
+    traced: str = "",
+    cautious: bool = False,
+    **asked: object,
 ) -> Driven:
     """Run a case to its end. ``tool`` is the shell command of the ``tool`` case, ``traced`` a
     ``traceparent`` (spans then go to the provider, too), ``asked`` are fields of the request."""
-    making = Drive(target, case, folder, traced=traced, **asked)
+    making = Drive(target, case, folder, traced=traced, cautious=cautious, **asked)
     with making.provider(tool or TOOL) as provider:
         begun = time.monotonic()
         result = await making.dispatch(provider)

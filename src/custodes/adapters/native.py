@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from custodes.adapters import failures
+from custodes.adapters.asks import Asks
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.port import DispatchRequest, Failure, Progress, ProgressSink, Usage
 from custodes.adapters.process import (
@@ -60,15 +61,18 @@ async def attempt(
     *,
     request: DispatchRequest,
     environment: Mapping[str, str],
-    stdin: bytes,
+    stdin: bytes | ProgramInput,
     reader: Reader,
     verdict: Callable[[ProcessResult], Failure | None],
     progress: ProgressSink,
+    asks: Asks | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> Failure | None:
     """Run a program and judge how it ended: None where it did what was asked.
 
     ``verdict`` is asked of every end, since some programs say all they have to say there. One that did not
-    end by itself, or left something running, has failed by that all the same.
+    end by itself, or left something running, has failed by that all the same. ``asks`` are put while it
+    runs; ``on_end`` as `run_program`.
 
     Under cancellation as `run_program`.
     """
@@ -81,6 +85,8 @@ async def attempt(
         stdin=stdin,
         listener=listener,
         progress=progress,
+        asks=asks,
+        on_end=on_end,
     )
     failure: Failure | None
     if isinstance(ended, Failure):
@@ -100,6 +106,7 @@ async def run(
     stdin: bytes | ProgramInput,
     listener: Listener,
     progress: ProgressSink,
+    asks: Asks | None = None,
     on_end: Callable[[], None] | None = None,
 ) -> ProcessResult | Failure:
     """The program's end, or why it did not run at all. Under cancellation as `run_program`."""
@@ -114,6 +121,7 @@ async def run(
             on_error_line=listener.error,
             on_start=lambda pid: progress(Progress(kind="started", pid=pid)),
             on_end=on_end,
+            beside=None if asks is None else asks.run,
         )
     except ProgramError as error:
         return not_run(error, who)

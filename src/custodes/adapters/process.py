@@ -132,6 +132,7 @@ async def run_program(
     on_error_line: OnLine | None = None,
     on_start: Callable[[int], None] | None = None,
     on_end: Callable[[], None] | None = None,
+    beside: Callable[[], Awaitable[None]] | None = None,
     keep_bytes: int = 64 * 1024,
     max_line_bytes: int = 4 * 1024 * 1024,
 ) -> ProcessResult:
@@ -148,6 +149,8 @@ async def run_program(
 
     ``on_end`` is called once where the program must end before it has: it may still write to the program (a
     word of farewell, the end of its input), which then has `PARTING_S` to end by itself.
+
+    ``beside`` runs while the program does: it is cancelled as soon as that has ended, or must.
 
     Memory is bounded by ``keep_bytes`` and ``max_line_bytes`` whatever the program prints.
 
@@ -176,18 +179,29 @@ async def run_program(
                 problem = raised
                 keeper.over.set()
 
+    async def accompany() -> None:
+        nonlocal problem
+        assert beside is not None  # noqa: S101 - for the type checker; started only with one
+        try:
+            await beside()
+        except Exception as raised:  # as above
+            problem = raised
+            keeper.over.set()
+
     keeper = Keeper(environment, with_stdin=feeds, on_start=started)
     begun = ended = time.monotonic()
     pumps = [_Pump(keeper.stdout, out, keeper), _Pump(keeper.stderr, err, keeper)]
     timed_out = False
     try:
         async with anyio.create_task_group() as group:
-            feeding = anyio.CancelScope(shield=True)
-            group.start_soon(_shielded, keeper.listening, keeper.listen)
+            feeding, company = anyio.CancelScope(shield=True), anyio.CancelScope()
+            group.start_soon(_within, keeper.listening, keeper.listen)
             for pump in pumps:
-                group.start_soon(_shielded, pump.scope, pump.run)
+                group.start_soon(_within, pump.scope, pump.run)
             if feeds:
-                group.start_soon(_shielded, feeding, _feed, keeper, source)
+                group.start_soon(_within, feeding, _feed, keeper, source)
+            if beside is not None:
+                group.start_soon(_within, company, accompany)
             try:
                 with anyio.move_on_after(timeout_s):
                     await keeper.go(arguments, cwd, grace_s)
@@ -195,6 +209,7 @@ async def run_program(
                 timed_out = not keeper.over.is_set()
             finally:
                 ended = time.monotonic()
+                company.cancel()
                 if on_end is not None and keeper.pid is not None and not keeper.ended.is_set():
                     problem = await _part(keeper, on_end) or problem
                 await end_program(keeper, grace_s)
@@ -306,8 +321,9 @@ class _Pump:
             self.output.end()
 
 
-async def _shielded(scope: anyio.CancelScope, task: Callable[..., Awaitable[None]], *args: object) -> None:
-    """Let a task outlive the cancellation of its caller, so that the end of the program is still heard."""
+async def _within(scope: anyio.CancelScope, task: Callable[..., Awaitable[None]], *args: object) -> None:
+    """Run a task in a scope of its own. In a shielded one it outlives the cancellation of its caller, so
+    that the end of the program is still heard."""
     with scope:
         await task(*args)
 

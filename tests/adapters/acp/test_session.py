@@ -12,7 +12,8 @@ import pytest
 
 from custodes.adapters.acp import agents
 from custodes.adapters.acp.session import MAX_ASKED, Session
-from custodes.adapters.port import DispatchRequest, Progress
+from custodes.adapters.port import DispatchRequest, PermissionAnswer, PermissionAsk, Progress
+from support.asks import Recorded
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "runtimes" / "acp"
 MODES = [{"id": each, "name": each} for each in ("default", "plan", "acceptEdits")]
@@ -27,7 +28,9 @@ class Talk:
     def __init__(self, *, agent: agents.Agent | None = None, **asked: Any) -> None:
         self.progress: list[Progress] = []
         request = msgspec.structs.replace(ASKED, **asked)
-        self.session = Session(acp.schema, "acp", request, agent or agents.Agent(), self.progress.append)
+        self.asks = Recorded()
+        progress = self.progress.append
+        self.session = Session(acp.schema, "acp", request, agent or agents.Agent(), progress, self.asks)
         self.session.begin()
 
     def hear(self, message: object) -> bool:
@@ -137,21 +140,73 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("mutable", "chosen"), [(False, "no"), (True, "yes")])
-def test_a_permission_is_given_once_to_work_that_may_write_and_to_no_other(
-    mutable: bool, chosen: str
-) -> None:
-    talk = Talk(mutable=mutable)
+CALL = {"toolCallId": "t", "title": "make it", "kind": "execute", "rawInput": {"command": "make"}}
+
+
+def permission(talk: Talk, number: object = 0, **params: object) -> dict[str, Any]:
+    """Opens the talk, asks for leave, and gives back the last that was written."""
     talk.open()
-    talk.hear({"id": 0, "method": "session/request_permission", "params": {"options": OPTIONS}})
+    about = {"toolCall": CALL, "options": OPTIONS, **params}
+    talk.hear({"id": number, "method": "session/request_permission", "params": about})
+    return talk.wrote[-1]
+
+
+@pytest.mark.parametrize(("answer", "chosen"), [("allow", "yes"), ("deny", "no")])
+def test_a_permission_is_asked_for_and_given_or_refused_this_once(
+    answer: PermissionAnswer, chosen: str
+) -> None:
+    talk = Talk(mutable=True)
+    assert permission(talk)["method"] == "session/prompt"
+    assert talk.asks.asks == [PermissionAsk(tool="execute", detail="make")]
+    talk.asks.answer(answer)
     assert talk.wrote[-1]["result"]["outcome"] == {"outcome": "selected", "optionId": chosen}
+    assert talk.session.tools is (answer == "allow")
+    assert talk.session.output_seen
+
+
+def test_work_that_may_not_write_is_denied_without_asking() -> None:
+    talk = Talk()
+    assert permission(talk)["result"]["outcome"] == {"outcome": "selected", "optionId": "no"}
+    assert talk.asks.asks == []
 
 
 def test_a_permission_without_a_way_to_refuse_is_cancelled() -> None:
-    talk = Talk()
-    talk.open()
-    talk.hear({"id": "x", "method": "session/request_permission", "params": {"options": OPTIONS[:2]}})
-    assert talk.wrote[-1] == {"jsonrpc": "2.0", "id": "x", "result": {"outcome": {"outcome": "cancelled"}}}
+    said = permission(Talk(), "x", options=OPTIONS[:2])
+    assert said == {"jsonrpc": "2.0", "id": "x", "result": {"outcome": {"outcome": "cancelled"}}}
+
+
+def test_what_could_only_be_allowed_for_good_is_not_allowed() -> None:
+    talk = Talk(mutable=True)
+    permission(talk, options=OPTIONS[:1])
+    talk.asks.answer("allow")
+    assert talk.wrote[-1]["result"]["outcome"] == {"outcome": "cancelled"}
+
+
+@pytest.mark.parametrize("call", [None, [], {}, {"title": 7, "rawInput": "make"}])
+def test_an_ask_that_does_not_say_for_what_is_denied(call: object) -> None:
+    talk = Talk(mutable=True)
+    assert permission(talk, toolCall=call)["result"]["outcome"]["optionId"] == "no"
+    assert talk.asks.asks == []
+
+
+def test_what_waits_for_an_answer_at_the_end_is_cancelled() -> None:
+    talk = Talk(mutable=True)
+    permission(talk, 5)
+    talk.session.part()
+    assert [each.get("id") for each in talk.wrote[-2:]] == [5, None]
+    assert talk.wrote[-2]["result"]["outcome"] == {"outcome": "cancelled"}
+    assert talk.wrote[-1]["method"] == "session/cancel"
+    talk.asks.answer("allow")
+    assert talk.wrote[-1]["method"] == "session/cancel"
+
+
+def test_a_turn_that_ends_with_a_refusal_says_so() -> None:
+    talk = Talk(mutable=True)
+    permission(talk)
+    talk.asks.answer("deny")
+    assert talk.answer(4, stopReason="cancelled")
+    assert talk.session.failure is not None
+    assert "denied" in talk.session.failure.reason
 
 
 def test_files_and_terminals_are_not_offered() -> None:

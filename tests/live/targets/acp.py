@@ -15,6 +15,7 @@ TARGETS = (
         binary="claude-agent-acp",
         model="claude-agent",
         aim=claude.aim,
+        cautious=claude.cautious,
         differs=_NO_WAIT,
     ),
     Target(
@@ -23,6 +24,7 @@ TARGETS = (
         binary="codex-acp",
         model="codex-agent",
         aim=codex.aim,
+        cautious=codex.cautious,
         differs=_NO_WAIT,
         reads_with_shell=True,
     ),
@@ -32,6 +34,7 @@ TARGETS = (
         binary="gemini",
         model="gemini-agent",
         aim=gemini.aim,
+        cautious=gemini.cautious,
         differs={"usage_limit": Expected("capacity", retryable=True)},  # nor this one the reset of a plan's
     ),
 )

@@ -18,4 +18,10 @@ def aim(provider: Provider, home: Path) -> dict[str, str]:
     return {"ANTHROPIC_BASE_URL": provider.url, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"}
 
 
-TARGET = Target(adapter="claude", binary="claude", model="claude-sonnet-5", effort="low", aim=aim)
+def cautious(home: Path) -> None:
+    (home / ".claude" / "settings.json").write_text("{}")
+
+
+TARGET = Target(
+    adapter="claude", binary="claude", model="claude-sonnet-5", effort="low", aim=aim, cautious=cautious
+)

@@ -25,6 +25,11 @@ supports_websockets = false
     return {"CODEX_API_KEY": "sk-dummy"}
 
 
+def cautious(home: Path) -> None:
+    config = home / ".codex" / "config.toml"
+    config.write_text(f'approval_policy = "on-request"\n{config.read_text()}')
+
+
 TARGET = Target(
     adapter="codex", binary="codex", model="gpt-6.2-sol", effort="low", aim=aim, reads_with_shell=True
 )

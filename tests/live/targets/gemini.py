@@ -11,14 +11,18 @@ from support.loopback.provider import Provider
 
 def aim(provider: Provider, home: Path) -> dict[str, str]:
     """A person's own settings allow the shell, so that what read-only work may do is the adapter's doing."""
-    folder = home / ".gemini"
-    folder.mkdir(exist_ok=True)
-    settings = {
-        "security": {"auth": {"selectedType": "gemini-api-key"}},
-        "tools": {"allowed": ["run_shell_command"]},
-    }
-    (folder / "settings.json").write_text(json.dumps(settings))
+    (home / ".gemini").mkdir(exist_ok=True)
+    _settings(home, tools={"allowed": ["run_shell_command"]})
     return {"GEMINI_API_KEY": "AIza-dummy", "GOOGLE_GEMINI_BASE_URL": provider.url}
+
+
+def cautious(home: Path) -> None:
+    _settings(home)
+
+
+def _settings(home: Path, **more: object) -> None:
+    said = {"security": {"auth": {"selectedType": "gemini-api-key"}}, **more}
+    (home / ".gemini" / "settings.json").write_text(json.dumps(said))
 
 
 TARGET = Target(

@@ -12,14 +12,18 @@ _SHELL = re.compile(
     r"bash|shell|local_shell|run_shell_command|exec_command|terminal|shell_command|execute|exec|run_in_terminal",
     re.IGNORECASE,
 )
+OUTSIDE = {"sandbox_permissions": "require_escalated", "justification": "It has to be outside."}
 _STRUCTURED = re.compile(r"structured_?output|final_answer", re.IGNORECASE)
 
 
-def shell_call(tools: list[tuple[str, Body]], command: str) -> Call | None:
-    """The call of whichever declared tool runs a shell command; None where none does."""
+def shell_call(tools: list[tuple[str, Body]], command: str, *, outside: bool = False) -> Call | None:
+    """The call of whichever declared tool runs a shell command; None where none does. ``outside`` of its
+    sandbox, where it knows one."""
     for name, schema in tools:
         if _SHELL.fullmatch(name):
-            return name, _arguments(schema, command)
+            arguments = _arguments(schema, command)
+            leaves = outside and "sandbox_permissions" in schema.get("properties", {})
+            return name, {**arguments, **OUTSIDE} if leaves else arguments
     return None
 
 

@@ -112,7 +112,10 @@ class Handler(BaseHTTPRequestHandler):
         call: Call | None = None
         if not wire.answered(body):
             tools = wire.tools(body)
-            call = shell_call(tools, self.provider.command) if case == "tool" else structured_call(tools)
+            if case in ("tool", "ask"):
+                call = shell_call(tools, self.provider.command, outside=case == "ask")
+            else:
+                call = structured_call(tools)
         schema = wire.schema(body)
         return json.dumps(fitting(schema)) if schema else self.provider.text, call
 

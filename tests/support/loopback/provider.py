@@ -19,6 +19,7 @@ reset          the connection is reset before any answer
 malformed      200 with broken JSON;  ``html``  200 with a page
 stream_error   half an answer, then the vendor's overload event inside the stream
 tool           first a call of the declared shell tool with ``command``, then, given its result, an answer
+ask            the same, with the tool told that it must leave its sandbox, where it knows one
 
 `refused()` is an address nobody listens at. Everything ends with the block, silent connections included.
 Standard library only; runs in threads of its own, so any event loop may be the client.
@@ -41,7 +42,7 @@ from support.loopback.faults import is_refusal
 
 CASES = frozenset(
     {
-        *("success", "tool", "hang", "stall", "cut", "cut_clean", "reset", "malformed", "html"),
+        *("success", "tool", "ask", "hang", "stall", "cut", "cut_clean", "reset", "malformed", "html"),
         "stream_error",
     }
 )

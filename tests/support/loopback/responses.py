@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from support.loopback.answers import OUTSIDE
 from support.loopback.protocol import MODEL, Body, Call, event, halves
 
 _CALL_ID = "call_loopback01"
@@ -64,7 +65,8 @@ class Responses:
 
     def whole(self, model: str, text: str, call: Call | None) -> Body:
         if call and call[0] == "exec":
-            command = json.dumps({"cmd": call[1]["command"], "yield_time_ms": 60_000})
+            outside = {name: call[1][name] for name in OUTSIDE if name in call[1]}
+            command = json.dumps({"cmd": call[1]["command"], "yield_time_ms": 60_000, **outside})
             item: Body = {"type": "custom_tool_call", "id": "ctc_loopback01", "call_id": _CALL_ID}
             item |= {"name": call[0], "input": f"text(await tools.exec_command({command}))"}
             item |= {"namespace": "functions", "status": "completed"}
@@ -114,7 +116,9 @@ def _takes_script(tool: Body) -> bool:
     return tool.get("type") == "custom" and tool.get("name") == "exec"
 
 
-_SCRIPT: Body = {"properties": {"command": {"type": "string"}}}
+_SCRIPT: Body = {
+    "properties": {"command": {"type": "string"}, **{name: {"type": "string"} for name in OUTSIDE}}
+}
 
 
 def openai_error(kind: str, message: str, more: Mapping[str, Any]) -> Body:

@@ -13,6 +13,7 @@ import msgspec
 from custodes.adapters import failures, native, waits
 from custodes.adapters.acp import agents
 from custodes.adapters.acp.session import Session
+from custodes.adapters.asks import Asks
 from custodes.adapters.descriptor import Descriptor, Model
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.adapters.process import ProcessResult, base_environment
@@ -41,21 +42,18 @@ class AcpRuntime:
         if program is None or not program.argv:
             known = ", ".join(each.id for each in self._descriptor.models if each.argv) or "none"
             return f"'{name}' is not one of its agents; declared: {known}"
-        if request.effort:
-            return "an agent's effort is its own setting"
-        if request.schema is not None:
-            return "it cannot hold its answer to a schema"
-        return native.not_forwarded(request.resume) if request.resume else ""
+        return native.refusal(self._descriptor, request, None)
 
     async def _run(
         self, request: DispatchRequest, program: Model, acp: ModuleType, progress: ProgressSink
     ) -> DispatchResult:
         who = f"{self._descriptor.id} agent '{program.id}'"
         agent = agents.known(program.argv)
-        session = Session(acp, who, _absolute(request), agent, progress)
+        asks = Asks(request.permit)
+        session = Session(acp, who, _absolute(request), agent, progress, asks)
         session.begin()
         inherited = agents.environment(agent, os.environ)
-        ended = await native.run(
+        failure = await native.attempt(
             who,
             program.argv,
             request=request,
@@ -63,15 +61,12 @@ class AcpRuntime:
                 {**inherited, **request.environment}, self._descriptor.readiness.env
             ),
             stdin=session.stdin,
-            listener=native.Listener(session.output_line, session.error_line),
+            reader=session,
+            verdict=lambda ended: verdict(ended, session, who),
             progress=progress,
+            asks=asks,
             on_end=session.part,
         )
-        if isinstance(ended, Failure):
-            return DispatchResult(failure=ended)
-        failure = _failure(ended, session, who, request.timeout_s)
-        if failure is not None:
-            failure = native.after(failure, output=session.output_seen, tools=session.tools)
         return DispatchResult(
             text="" if failure else session.text,
             failure=failure,
@@ -85,10 +80,8 @@ def _absolute(request: DispatchRequest) -> DispatchRequest:
     return msgspec.structs.replace(request, cwd=str(Path(request.cwd).absolute()))
 
 
-def _failure(ended: ProcessResult, session: Session, who: str, timeout_s: float) -> Failure | None:
+def verdict(ended: ProcessResult, session: Session, who: str) -> Failure | None:
     """None where its turn ended as done. Its end by our hand right after that is no failure."""
-    if (unfinished := native.not_finished(ended, who, timeout_s)) is not None:
-        return unfinished
     if session.failure is not None or session.done:
         return session.failure
     code = f"exit status {ended.exit_code}"

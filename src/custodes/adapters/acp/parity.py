@@ -10,7 +10,7 @@ from custodes.adapters.descriptor import Model
 from custodes.adapters.parity import SILENCE, Stage
 
 AGENT = """#!{python}
-import json, sys
+import json, subprocess, sys
 TURN = json.loads({turn!r})
 MODES = {{"currentModeId": "x", "availableModes": [{{"id": i, "name": i}} for i in ("plan", "acceptEdits")]}}
 CAN = {{"sessionCapabilities": {{"resume": {{}}}}}}
@@ -20,8 +20,16 @@ RESULTS = {{
     "session/resume": {{"modes": MODES}},
     "session/set_mode": {{}},
 }}
+KINDS = ("allow_always", "allow_once", "reject_once")
+OPTIONS = [{{"optionId": kind, "name": kind, "kind": kind}} for kind in KINDS]
 def send(message):
     print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
+def ask_leave(command):
+    call = {{"toolCallId": "t", "title": "Shell", "kind": "execute", "rawInput": {{"command": command}}}}
+    about = {{"sessionId": "s1", "toolCall": call, "options": OPTIONS}}
+    send({{"id": 99, "method": "session/request_permission", "params": about}})
+    if json.loads(sys.stdin.readline())["result"]["outcome"].get("optionId") == "allow_once":
+        subprocess.run(command, shell=True, check=True)
 for line in sys.stdin:
     with open({heard!r}, "a") as heard:
         heard.write(line)
@@ -29,6 +37,8 @@ for line in sys.stdin:
     if asked["method"] in RESULTS:
         send({{"id": asked["id"], "result": RESULTS[asked["method"]]}})
     elif asked["method"] == "session/prompt":
+        if "asks" in TURN:
+            ask_leave(TURN["asks"])
         for update in TURN.get("updates", ()):
             send({{"method": "session/update", "params": {{"sessionId": "s1", "update": update}}}})
         if "exit" in TURN:
@@ -70,8 +80,12 @@ FAILURES: dict[str, Turn] = {
 
 def arrange(case: str, stage: Stage) -> Stage:
     usage = {"inputTokens": 11, "outputTokens": 5, "totalTokens": 16}
-    turn = ends(stage.answer, usage=usage) if case == "success" else FAILURES.get(case, {})
+    turn = FAILURES.get(case, {})
+    if case in ("success", "permission"):
+        turn = ends(stage.answer, usage=usage)
+    if case == "permission":
+        turn = {**turn, "asks": stage.wanted}
     script = AGENT.format(python=sys.executable, turn=json.dumps(turn), heard=str(stage.heard_file))
     name = stage.request.model or ""
-    program = stage.script(name, SILENCE if case == "timeout" else script, stdin=False)
+    program = stage.script(name, SILENCE if case == "timeout" else script, stdin="own")
     return stage.described(models=(Model(id=name, argv=(str(program),)),))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from custodes.adapters import failures, foreign, native, waits
-from custodes.adapters.acp import agents, reading
-from custodes.adapters.port import DispatchRequest, Failure, Progress, ProgressSink, Usage
+from custodes.adapters.acp import agents, permissions, reading
+from custodes.adapters.asks import Asks
+from custodes.adapters.port import DispatchRequest, Failure, PermissionAnswer, Progress, ProgressSink, Usage
 from custodes.adapters.process import ProgramInput
 
 MAX_ASKED = 10_000
@@ -33,6 +35,7 @@ class Session:
         request: DispatchRequest,
         agent: agents.Agent,
         progress: ProgressSink,
+        asks: Asks,
         clock: Callable[[], datetime] = waits.now,
     ) -> None:
         self._acp = acp
@@ -40,6 +43,7 @@ class Session:
         self._request = request
         self._agent = agent
         self._progress = progress
+        self._asks = asks
         self._clock = clock
         self.stdin = ProgramInput()
         self.id = ""
@@ -57,6 +61,9 @@ class Session:
         self._waiting: tuple[int, Callable[[Mapping[str, Any]], bool]] | None = None
         self._sent = 0
         self._asked = 0
+        self._undecided: dict[object, Mapping[str, Any]] = {}
+        """What it asks leave for and has no answer to yet, by the id of the question."""
+        self._denied = False
 
     @property
     def text(self) -> str:
@@ -73,7 +80,10 @@ class Session:
         self._ask("initialize", hello, self._met)
 
     def part(self) -> None:
-        """Before its end: cancel a turn that goes on; an agent with nothing to do ends with its input."""
+        """Before its end: cancel a turn that goes on, and what it asks leave for; an agent with nothing to do
+        ends with its input."""
+        for number in tuple(self._undecided):
+            self._decided(number, None)
         if self._prompted and self._waiting is not None:
             self._tell("session/cancel", self._acp.CancelNotification(session_id=self.id))
             self._waiting = (self._waiting[0], self._parted)
@@ -148,6 +158,9 @@ class Session:
         """Done is ``end_turn`` with an answer and, where it is reported, usage above zero."""
         self._used(reading.usage_of(result))
         stop = result.get("stopReason")
+        if stop == "cancelled" and self._denied:  # Codex, say, takes a refusal so
+            ended = "it ended its turn when it was denied what it asked leave for"
+            return self._fail(failures.failure("other", self._who, detail=ended))
         if stop != "end_turn":
             return self._fail(
                 failures.failure(_STOPS.get(stop, "other"), self._who, detail="its turn was cut short")
@@ -177,12 +190,14 @@ class Session:
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
                 self._used(reading.usage_of(update))
-                self._speaks(self._answer.take(update))
+                if chars := self._answer.take(update):
+                    self._speaks(chars)
                 return self._answer.too_long and self._fail(
                     failures.failure("other", self._who, detail="its answer is longer than the bound")
                 )
             case "agent_thought_chunk":
-                self._speaks(len(foreign.text(foreign.mapping(update.get("content")).get("text"))))
+                if chars := len(foreign.text(foreign.mapping(update.get("content")).get("text"))):
+                    self._speaks(chars)
             case "tool_call":
                 self._answer.clear()
                 self.tools = self.output_seen = True
@@ -205,9 +220,8 @@ class Session:
         return worth_telling and not self.tools and self._fail(found)
 
     def _speaks(self, chars: int) -> None:
-        if chars:
-            self.output_seen = True
-            self._progress(Progress(kind="output", chars=chars))
+        self.output_seen = True
+        self._progress(Progress(kind="output", chars=chars))
 
     def _used(self, used: Usage | None) -> None:
         if used is not None and (used.input_tokens or used.output_tokens):
@@ -219,24 +233,33 @@ class Session:
         if self._asked > MAX_ASKED:
             return self._fail(failures.failure("other", self._who, detail="it asked without end"))
         if method == "session/request_permission":
-            answer = self._permission(foreign.mapping(said.get("params")))
-            self._send({"id": said["id"], "result": answer.model_dump(by_alias=True, exclude_none=True)})
+            self._permission(said["id"], foreign.mapping(said.get("params")))
         else:
             error = {"code": _METHOD_UNKNOWN, "message": "not offered by this client"}
             self._send({"id": said["id"], "error": error})
         return False
 
-    def _permission(self, params: Mapping[str, Any]) -> Any:
-        """Work that may write is let, once each; read-only work is not. Nothing is ever allowed for good."""
-        listed = params.get("options")
-        options = [foreign.mapping(each) for each in listed] if isinstance(listed, list) else []
-        wanted = "allow_once" if self._request.mutable else "reject_once"
-        chosen = next((each.get("optionId") for each in options if each.get("kind") == wanted), None)
-        acp = self._acp
-        if not isinstance(chosen, str):
-            return acp.RequestPermissionResponse(outcome=acp.DeniedOutcome(outcome="cancelled"))
-        selected = acp.AllowedOutcome(outcome="selected", option_id=chosen)
-        return acp.RequestPermissionResponse(outcome=selected)
+    def _permission(self, number: object, params: Mapping[str, Any]) -> None:
+        """Work that may write asks. Read-only work does not: what a tool does is the agent's word alone."""
+        if not isinstance(number, int | str):
+            return  # no question of this protocol, and none that could be told from another
+        self._undecided[number] = params
+        self._speaks(0)
+        ask = permissions.ask_of(params) if self._request.mutable else None
+        if ask is None:
+            self._decided(number, "deny")
+        else:
+            self._asks.put(ask, partial(self._decided, number))
+
+    def _decided(self, number: object, answer: PermissionAnswer | None) -> None:
+        """None: the turn is cancelled before there was one."""
+        params = self._undecided.pop(number, None)
+        if params is None:
+            return
+        self.tools = self.tools or answer == "allow"  # some agents tell of no tool but by asking for it
+        self._denied = self._denied or answer == "deny"
+        chosen = permissions.response(self._acp, params, answer)
+        self._send({"id": number, "result": chosen.model_dump(by_alias=True, exclude_none=True)})
 
     def _invalid(self, detail: str) -> Failure:
         return failures.failure("invalid", self._who, detail=detail)

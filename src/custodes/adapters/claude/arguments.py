@@ -12,7 +12,7 @@ from custodes.adapters.process import base_environment
 from custodes.adapters.schemas import rooted
 from custodes.adapters.traces import exporter
 
-READ_TOOLS = "Read,Grep,Glob,WebFetch,WebSearch"
+READ_TOOLS = ("Read", "Grep", "Glob", "WebFetch", "WebSearch")
 """All the tools of read-only work. None of them writes a file or starts a program, so nothing in a user's or
 a project's own settings can widen it. (With a shell, the runtime would fold searching into it.)"""
 INTERNAL_RETRIES = 2
@@ -51,8 +51,9 @@ _TRACED = {
 
 
 def arguments(binary: str, request: DispatchRequest, model: str) -> list[str]:
-    """The prompt is not among them: it goes to standard input, where it may be of any length."""
-    words = [binary, "--print", "--output-format", "stream-json", "--verbose", "--model", model]
+    """The prompt is not among them: it goes to standard input (`control`), where it may be of any length."""
+    words = [binary, "--print", "--input-format", "stream-json", "--output-format", "stream-json"]
+    words += ["--verbose", "--model", model, "--permission-prompt-tool", "stdio"]
     if request.effort:
         words += ["--effort", request.effort]
     if request.schema is not None:
@@ -60,9 +61,10 @@ def arguments(binary: str, request: DispatchRequest, model: str) -> list[str]:
     if request.resume:
         words += ["--resume", request.resume]
     if request.mutable:
-        return [*words, "--permission-mode", "acceptEdits"]
+        # With somebody to ask it would also put questions, which "allow" and "deny" do not answer.
+        return [*words, "--permission-mode", "acceptEdits", "--disallowedTools", "AskUserQuestion"]
     # A user's MCP servers may do anything at all, so read-only work has none.
-    return [*words, "--permission-mode", "plan", "--tools", READ_TOOLS, "--strict-mcp-config"]
+    return [*words, "--permission-mode", "plan", "--tools", ",".join(READ_TOOLS), "--strict-mcp-config"]
 
 
 def environment(request: DispatchRequest, environ: Mapping[str, str]) -> dict[str, str]:

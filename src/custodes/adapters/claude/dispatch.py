@@ -8,7 +8,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from custodes.adapters import failures, foreign, native, waits
+from custodes.adapters.asks import Asks
 from custodes.adapters.claude.arguments import arguments, environment
+from custodes.adapters.claude.control import Control
 from custodes.adapters.claude.stream import Stream, Trouble
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
@@ -30,16 +32,19 @@ class ClaudeRuntime:
         model = request.model or self._descriptor.default_model or "sonnet"
         if wrong := native.refusal(self._descriptor, request, model):
             return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
-        stream = Stream(progress)
+        asks = Asks(request.permit)
+        control = Control(request, asks)
+        stream = Stream(progress, control)
         failure = await native.attempt(
             who,
             arguments(self._descriptor.binary, request, model),
             request=request,
             environment=environment(request, os.environ),
-            stdin=request.prompt.encode(),
+            stdin=control.stdin,
             reader=stream,
             verdict=lambda ended: verdict(ended, stream, who, self._clock()),
             progress=progress,
+            asks=asks,
         )
         result = stream.result if failure is None else None
         return DispatchResult(

@@ -59,10 +59,25 @@ FAILURES: dict[str, Callable[[], Events]] = {
 }
 
 
+def asks(stage: Stage) -> str:
+    """It asks over its output, and goes on with the answer in its input."""
+    init, *rest = answers(stage)
+    call = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": stage.wanted}}
+    said = prints(init, {"type": "control_request", "request_id": "r1", "request": call}, code=None)
+    allowed = f'case $said in *\'"behavior":"allow"\'*)\n{stage.wanted}\n;; esac\n'
+    return f"{said}IFS= read -r said\n{allowed}{prints(*rest)}"
+
+
+def script(case: str, stage: Stage) -> str:
+    match case:
+        case "timeout":
+            return SILENCE
+        case "success":
+            return prints(*answers(stage))
+        case "permission":
+            return asks(stage)
+    return prints(*FAILURES[case](), code=0 if case == "no proof of success" else 1)
+
+
 def arrange(case: str, stage: Stage) -> Stage:
-    if case == "timeout":
-        return stage.program("claude", SILENCE)
-    if case == "success":
-        return stage.program("claude", prints(*answers(stage)))
-    code = 0 if case == "no proof of success" else 1
-    return stage.program("claude", prints(*FAILURES[case](), code=code))
+    return stage.program("claude", script(case, stage), stdin="line")

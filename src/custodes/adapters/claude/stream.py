@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from custodes.adapters import foreign, native
+from custodes.adapters.claude.control import Control
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
 _ANSWER_TOOL = "StructuredOutput"
@@ -35,8 +36,9 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 class Stream:
     """What the events said so far. Memory does not grow with their number."""
 
-    def __init__(self, progress: ProgressSink) -> None:
+    def __init__(self, progress: ProgressSink, control: Control) -> None:
         self._progress = progress
+        self._control = control
         self.session = ""
         self.model = ""
         """Which one answered; what was only asked for is not told."""
@@ -83,8 +85,11 @@ class Stream:
                 info = foreign.mapping(event.get("rate_limit_info"))
                 if info.get("status") == "rejected":
                     self.resets_at = info.get("resetsAt") or self.resets_at
+            case "control_request":
+                self._control.asked(event)
             case "result":
                 self.result = event
+                self._control.over()
         return False
 
     def error_line(self, line: bytes) -> bool:

@@ -5,7 +5,8 @@ An adapter says in its ``parity.py`` how to make its runtime fail in each of `CA
 """
 
 from custodes.adapters.parity.cases import CASES, Case
-from custodes.adapters.parity.checks import CHECKS, ContractError
+from custodes.adapters.parity.checks import CHECKS
+from custodes.adapters.parity.driving import ContractError
 from custodes.adapters.parity.stage import SILENCE, Stage, prints
 from custodes.adapters.parity.subject import Subject, find_subject
 

@@ -117,3 +117,11 @@ CASES: dict[str, Case] = {
         why="digits inside other words are no status",
     ),
 }
+
+MEANS: dict[str, str] = {
+    **{name: case.says for name, case in CASES.items()},
+    "success": "it answers `stage.answer`",
+    "permission": "it asks leave to run `stage.wanted`, runs it if it may, and answers `stage.answer`",
+}
+"""What the runtime does in everything that is arranged. The last is asked of those alone that declare
+``permission_requests``."""

@@ -3,162 +3,48 @@
 from __future__ import annotations
 
 import tracemalloc
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from custodes.adapters.descriptor import Capability
 from custodes.adapters.keeper import RUN_VARIABLE
 from custodes.adapters.parity.cases import CASES, TIMEOUT_S
+from custodes.adapters.parity.driving import (
+    PATIENCE_S,
+    TRACE,
+    Came,
+    ContractError,
+    answered,
+    arranged,
+    call,
+    dispatch,
+    gone,
+    set_stage,
+    until_asked,
+)
 from custodes.adapters.parity.judge import judge_failure, judge_refusal, told
+from custodes.adapters.parity.permissions import asks_for_leave
 from custodes.adapters.parity.stage import Stage
 from custodes.adapters.parity.subject import Subject
-from custodes.adapters.port import DispatchRequest, DispatchResult, Progress
 
-DEADLINE_S = 30.0
-"""Seconds that any dispatch but the silent one may take."""
-PATIENCE_S = 60.0
-"""Seconds after which a dispatch that does not come back is given up: it does not keep its deadline."""
 LITTLE, MUCH = 200_000, 16 << 20
 """Bytes of noise. Of the second, no more than `HELD` may be held at any time."""
 HELD = 12 << 20
-TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-
-class ContractError(AssertionError):
-    """An adapter breaks the contract. Its text says what is wrong, what is right, why, and what helps."""
-
 
 Check = Callable[[Subject, Path], Awaitable[None]]
 
 
-class Came(msgspec.Struct, kw_only=True):
-    """What a dispatch came to."""
-
-    stage: Stage
-    result: object = None
-    progress: list[Progress] = []
-
-
-def _stage(subject: Subject, folder: Path, **asked: Any) -> Stage:
-    secret = f"parity-{uuid.uuid4().hex}"
-    request = DispatchRequest(
-        run_id="parity",
-        role="reviewer",
-        prompt=f"Look at this folder. Never repeat {secret}.",
-        mutable=False,
-        cwd=str(folder),
-        timeout_s=DEADLINE_S,
-        model=subject.descriptor.default_model or "m1",
-        environment={RUN_VARIABLE: uuid.uuid4().hex, "TRACEPARENT": TRACE, "PARITY_SECRET": secret},
-    )
-    if not subject.descriptor.can("model_selection"):
-        request = msgspec.structs.replace(request, model=None)
-    return Stage(
-        descriptor=subject.descriptor,
-        request=msgspec.structs.replace(request, **asked),
-        folder=folder,
-        secret=secret,
-    )
-
-
-@asynccontextmanager
-async def _arranged(subject: Subject, case: str, stage: Stage) -> AsyncIterator[Stage]:
-    try:
-        placed = subject.arrange(case, stage)
-    except Exception as error:
-        means = CASES[case].says if case in CASES else f"it answers {stage.answer}"
-        raise ContractError(
-            f"parity.py: arrange({case!r}, stage) raised {type(error).__name__}: {error}\n"
-            f"  helps:  it must give back the stage on which its runtime does this: {means}\n"
-            "  more:   docs/adapters.md"
-        ) from error
-    if not isinstance(placed, Stage | AbstractContextManager):
-        raise ContractError(
-            f"parity.py: arrange({case!r}, stage) returned a {type(placed).__name__}\n"
-            "  helps:  return stage.program(…), or a context manager that gives a Stage"
-        )
-    with nullcontext(placed) if isinstance(placed, Stage) else placed as ready:
-        yield ready
-
-
-async def _dispatch(subject: Subject, case: str, stage: Stage) -> Came:
-    """:raises ContractError: it raised, never came back, or left processes."""
-    async with _arranged(subject, case, stage) as ready:
-        came = Came(stage=ready)
-        with anyio.move_on_after(PATIENCE_S) as patience:
-            await _call(subject, came)
-        if patience.cancelled_caught:
-            wrong = [
-                f"it did not come back in {PATIENCE_S:g} s, with a timeout_s of {ready.request.timeout_s:g}"
-            ]
-            why = "no runtime's own timeout is trusted: the adapter keeps ours"
-            helps = (
-                "native.run() and run_program() keep it; anyio.move_on_after(request.timeout_s) does for HTTP"
-            )
-            raise ContractError(told(f"the case '{case}'", "deadline", wrong, why, helps))
-    await _gone(came.stage, f"the case '{case}'")
-    return came
-
-
-async def _answered(subject: Subject, stage: Stage) -> tuple[Came, DispatchResult]:
-    """:raises ContractError: it is no success."""
-    came = await _dispatch(subject, "success", stage)
-    result = came.result
-    if not isinstance(result, DispatchResult) or result.failure is not None:
-        helps = "what parity.py arranges for 'success' must be what its runtime really says when it is done"
-        why = "an answer that is taken for a failure is asked for again"
-        wrong = ["must be a DispatchResult with `failure` None"]
-        raise ContractError(told("the case 'success'", "it answers", wrong, why, helps, result))
-    return came, result
-
-
-async def _call(subject: Subject, came: Came) -> None:
-    runtime = subject.make(came.stage.descriptor)
-    try:
-        came.result = await runtime.dispatch(came.stage.request, came.progress.append)
-    except Exception as error:
-        wrong = [f"dispatch raised {type(error).__name__}: {error}"]
-        why = "an exception has no category: the breaker learns nothing and the person reads a traceback"
-        helps = "return DispatchResult(failure=…) for whatever a runtime or provider does"
-        raise ContractError(told("dispatch", "it raised", wrong, why, helps)) from error
-
-
-async def _gone(stage: Stage, what: str) -> None:
-    left = await anyio.to_thread.run_sync(_marked, stage.request.environment[RUN_VARIABLE])
-    if left:
-        wrong = [f"still running: {', '.join(left)}"]
-        why = "what goes on after its end works on the folder that somebody else now has"
-        helps = "start programs by native.run() or run_program(): they end the whole tree, with proof"
-        raise ContractError(told(what, "it has ended", wrong, why, helps))
-
-
-def _marked(mark: str) -> list[str]:
-    import psutil
-
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(RUN_VARIABLE) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(f"{process.name()} (pid {process.pid})")
-        except psutil.Error:
-            continue
-    return found
-
-
 async def tells(case: str, subject: Subject, folder: Path) -> None:
     """A case comes to its category, retry flag, wait and outcome, and to no secret."""
-    stage = _stage(subject, folder)
+    stage = set_stage(subject, folder)
     if case == "timeout":
         stage = stage.asking(timeout_s=TIMEOUT_S)
-    came = await _dispatch(subject, case, stage)
+    came = await dispatch(subject, case, stage)
     _judge(case, came)
     if case == "timeout" and came.stage.asked > 1:
         wrong = [f"the runtime was asked {came.stage.asked} times"]
@@ -176,12 +62,12 @@ def _judge(case: str, came: Came, name: str = "") -> None:
 
 async def in_a_flood(before: int, after: int, subject: Subject, folder: Path) -> None:
     """A limit is a limit wherever it stands in however much output, and memory is bounded."""
-    stage = msgspec.structs.replace(_stage(subject, folder), noise=(before, after))
+    stage = msgspec.structs.replace(set_stage(subject, folder), noise=(before, after))
     watched = max(before, after) >= MUCH
     if watched:
         tracemalloc.start()
     try:
-        came = await _dispatch(subject, "limit", stage)
+        came = await dispatch(subject, "limit", stage)
         peak = tracemalloc.get_traced_memory()[1] if watched else 0
     finally:
         if watched:
@@ -198,7 +84,7 @@ async def in_a_flood(before: int, after: int, subject: Subject, folder: Path) ->
 
 async def succeeds(subject: Subject, folder: Path) -> None:
     """An answer comes back as one, start and first output are told, the request reached the runtime."""
-    came, answer = await _answered(subject, _stage(subject, folder))
+    came, answer = await answered(subject, set_stage(subject, folder))
     stage = came.stage
     kinds = [each.kind for each in came.progress]
     wrong = []
@@ -231,7 +117,7 @@ async def chooses_its_model(subject: Subject, folder: Path) -> None:
     if not subject.descriptor.can("model_selection"):
         await _refused(subject, folder, "model_selection", "a model", model="m1")
         return
-    came, _ = await _answered(subject, _stage(subject, folder))
+    came, _ = await answered(subject, set_stage(subject, folder))
     _works("model_selection", _unheard(came.stage, [came.stage.request.model or ""]), came)
 
 
@@ -245,10 +131,9 @@ async def chooses_its_effort(subject: Subject, folder: Path) -> None:
         return
     if not efforts:
         _works("effort_selection", ["the descriptor lists no `efforts`"], None)
-    came, _ = await _answered(subject, _stage(subject, folder, effort=efforts[-1]))
+    came, _ = await answered(subject, set_stage(subject, folder, effort=efforts[-1]))
     _works("effort_selection", _unheard(came.stage, [efforts[-1]]), came)
     bogus = folder / "bogus"
-    bogus.mkdir()
     await _refused(
         subject, bogus, "effort_selection", "the effort 'bogus', which is not listed", effort="bogus"
     )
@@ -260,7 +145,7 @@ async def fits_a_schema(subject: Subject, folder: Path) -> None:
     if not subject.descriptor.can("structured_output"):
         await _refused(subject, folder, "structured_output", "an answer that fits a schema", schema=schema)
         return
-    came, answer = await _answered(subject, _stage(subject, folder, schema=schema))
+    came, answer = await answered(subject, set_stage(subject, folder, schema=schema))
     wanted, got = msgspec.json.decode(came.stage.answer), answer.structured
     _works(
         "structured_output", [] if got == wanted else [f"`structured` is {got!r}, must be {wanted!r}"], came
@@ -273,7 +158,7 @@ async def resumes(subject: Subject, folder: Path) -> None:
     if not subject.descriptor.can("resume"):
         await _refused(subject, folder, "resume", "an earlier thread to go on", resume=thread)
         return
-    came, answer = await _answered(subject, _stage(subject, folder, resume=thread))
+    came, answer = await answered(subject, set_stage(subject, folder, resume=thread))
     wrong = _unheard(came.stage, [thread])
     wrong += [] if answer.native_thread_id else ["`native_thread_id` is empty"]
     _works("resume", wrong, came)
@@ -281,7 +166,7 @@ async def resumes(subject: Subject, folder: Path) -> None:
 
 async def tells_usage(subject: Subject, folder: Path) -> None:
     """``usage`` and ``cost``: what is declared is told."""
-    came, answer = await _answered(subject, _stage(subject, folder))
+    came, answer = await answered(subject, set_stage(subject, folder))
     for capability, field in (("usage", "output_tokens"), ("cost", "cost_usd")):
         value = getattr(answer.usage, field, None)
         if subject.descriptor.can(capability) and not value:  # type: ignore[arg-type]  # one of the literals above
@@ -291,7 +176,7 @@ async def tells_usage(subject: Subject, folder: Path) -> None:
 async def carries_the_trace(subject: Subject, folder: Path) -> None:
     """``trace_context``: the run's ``traceparent`` reaches the runtime."""
     if subject.descriptor.can("trace_context"):
-        came, _ = await _answered(subject, _stage(subject, folder))
+        came, _ = await answered(subject, set_stage(subject, folder))
         _works("trace_context", _unheard(came.stage, [TRACE.split("-")[1]]), came)
 
 
@@ -306,7 +191,7 @@ def _works(capability: str, wrong: list[str], came: Came | None) -> None:
 
 
 async def _refused(subject: Subject, folder: Path, capability: Capability, asked: str, **fields: Any) -> None:
-    came = await _dispatch(subject, "success", _stage(subject, folder, **fields))
+    came = await dispatch(subject, "success", set_stage(subject, folder, **fields))
     if wrong := judge_refusal(capability, asked, came.result):
         raise ContractError(wrong)
     if came.stage.asked:
@@ -316,13 +201,13 @@ async def _refused(subject: Subject, folder: Path, capability: Capability, asked
 
 async def leaves_nothing_when_cancelled(subject: Subject, folder: Path) -> None:
     """Cancelled in the middle: the cancellation goes on, and by then no process is left."""
-    silent = msgspec.structs.replace(_stage(subject, folder), tree=True)
-    async with _arranged(subject, "timeout", silent) as ready:
+    silent = msgspec.structs.replace(set_stage(subject, folder), tree=True)
+    async with arranged(subject, "timeout", silent) as ready:
         came = Came(stage=ready)
         with anyio.move_on_after(PATIENCE_S) as patience:
             async with anyio.create_task_group() as group:
-                group.start_soon(_until_asked, ready, group.cancel_scope)
-                await _call(subject, came)
+                group.start_soon(until_asked, ready, group.cancel_scope)
+                await call(subject, came)
                 group.cancel_scope.cancel()
     why = "a run that is cancelled must be over: its folder and its slot go to the next"
     if patience.cancelled_caught or not ready.asked:
@@ -332,14 +217,7 @@ async def leaves_nothing_when_cancelled(subject: Subject, folder: Path) -> None:
         wrong = ["the cancellation was swallowed: dispatch returned a result"]
         helps = "never catch BaseException or the loop's cancelled error without raising it again"
         raise ContractError(told("cancel", "it was cancelled", wrong, why, helps, came.result))
-    await _gone(ready, "cancel")
-
-
-async def _until_asked(stage: Stage, scope: anyio.CancelScope) -> None:
-    # A stand-in is another process: that it was asked shows in a file, and nobody tells us.
-    while not stage.asked:  # noqa: ASYNC110
-        await anyio.sleep(0.01)
-    scope.cancel()
+    await gone(ready, "cancel")
 
 
 CHECKS: dict[str, Check] = {
@@ -355,5 +233,6 @@ CHECKS: dict[str, Check] = {
     "resume works or is refused": resumes,
     "usage and cost are told where they are declared": tells_usage,
     "trace_context works where it is declared": carries_the_trace,
+    "permission_requests asks and obeys where it is declared": asks_for_leave,
 }
 """Every check by the name a person reads. Each raises `ContractError`, and takes an empty folder."""

@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from custodes.adapters.errors import AdapterError
-from custodes.adapters.parity.checks import CHECKS, Check, ContractError
+from custodes.adapters.parity.checks import CHECKS, Check
+from custodes.adapters.parity.driving import ContractError
 from custodes.adapters.parity.subject import Subject, find_subject
 
 LOOPS = ("asyncio", "trio")

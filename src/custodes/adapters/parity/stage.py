@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,6 +22,8 @@ _RECORD = """#!/bin/sh
 }} >> {heard}
 {stdin}printf 'trace {secret}\\n' >&2
 """
+
+Input = Literal["all", "line", "own"]
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +52,13 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         """With these fields of the descriptor."""
         return msgspec.structs.replace(self, descriptor=msgspec.structs.replace(self.descriptor, **fields))
 
-    def program(self, name: str, script: str, *, stdin: bool = True, noise_to: str = "&1") -> Stage:
+    def program(self, name: str, script: str, *, stdin: Input = "all", noise_to: str = "&1") -> Stage:
         """With this program in place of ``name`` on PATH and the folder for a home.
 
         :param script: a shell script without its first line, or any program with one (``#!``).
-        :param stdin: its input is read to the end first, and given to it again. Without, it has its input
-            as it comes, and notes in `heard_file` what it hears.
+        :param stdin: ``all`` of its input is read first, and given to it again; of an input that stays open,
+            its first ``line`` is, and the script has the rest; on its ``own``, it has its input as it comes,
+            and notes in `heard_file` what it hears.
         :param noise_to: ``&2`` where the runtime's standard output is its answer and nothing else.
         """
         place = self.script(name, script, stdin=stdin, noise_to=noise_to).parent
@@ -63,7 +66,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         own = {"PATH": path, "HOME": str(self.folder)}
         return self.asking(environment={**self.request.environment, **own})
 
-    def script(self, name: str, script: str, *, stdin: bool = True, noise_to: str = "&1") -> Path:
+    def script(self, name: str, script: str, *, stdin: Input = "all", noise_to: str = "&1") -> Path:
         """The program by itself, for an adapter that is told its place. What it was called with, its input
         and the run's variables are `heard`."""
         place = self.folder / "bin"
@@ -72,19 +75,22 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         body.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n")
         body.chmod(0o755)
         prompt, run = self.folder / "stdin", f'{shlex.quote(str(body))} "$@"'
-        if stdin:
+        if stdin == "all":
             run += f" < {shlex.quote(str(prompt))}"
         before, after = (_noise(size, noise_to) for size in self.noise)
         last = f"{before}{run}\ncode=$?\n{after}exit $code\n" if after else f"{before}exec {run}\n"
         heard = shlex.quote(str(self.heard_file))
-        read = (
-            f"cat > {shlex.quote(str(prompt))}; cat {shlex.quote(str(prompt))} >> {heard}\n" if stdin else ""
-        )
+        kept = shlex.quote(str(prompt))
+        read = {
+            "all": f"cat > {kept}; cat {kept} >> {heard}\n",
+            "line": f"IFS= read -r line; printf '%s\\n' \"$line\" >> {heard}\n",
+            "own": "",
+        }
         record = _RECORD.format(
             tree="(setsid sleep 300 &) 2>/dev/null; sleep 300 &\n" if self.tree else "",
             asked=ASKED,
             heard=heard,
-            stdin=read,
+            stdin=read[stdin],
             secret=self.secret,
         )
         program = place / name
@@ -111,17 +117,27 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
             return ""
 
     @property
+    def wanted(self) -> str:
+        """The command that a runtime asks leave for: it leaves `made`, and is longer than an ask may be."""
+        return f"touch {shlex.quote(str(self.made))} # {'x' * 5_000}"
+
+    @property
+    def made(self) -> Path:
+        """What is there once `wanted` has run."""
+        return self.folder / "made"
+
+    @property
     def asked(self) -> int:
         """How often the runtime was asked."""
         return self.heard.splitlines().count(ASKED)
 
 
-def prints(*lines: object, error: str = "", code: int = 0) -> str:
+def prints(*lines: object, error: str = "", code: int | None = 0) -> str:
     """A script that prints these lines to standard output (an object as a line of JSON), ``error`` to
-    standard error, and ends with ``code``."""
+    standard error, and ends with ``code`` (None: goes on with what follows)."""
     said = "\n".join(line if isinstance(line, str) else msgspec.json.encode(line).decode() for line in lines)
     complains = f"cat >&2 <<'EOF'\n{error}\nEOF\n" if error else ""
-    return f"cat <<'EOF'\n{said}\nEOF\n{complains}exit {code}\n"
+    return f"cat <<'EOF'\n{said}\nEOF\n{complains}{'' if code is None else f'exit {code}'}\n"
 
 
 SILENCE = "exec sleep 300"
