@@ -107,7 +107,8 @@ async def memory(project: Path, size: int) -> dict[str, float]:
                 fan.start(READ)
                 if number % 100 == 99:
                     await anyio.lowlevel.checkpoint()
-            while tree.services.slots.statistics().tasks_waiting < size - MAX_PARALLEL:  # noqa: ASYNC110 - no event tells
+            services = tree.services
+            while services.slots.waiting + services.alive.waiting < size - MAX_PARALLEL:  # noqa: ASYNC110 - no event tells
                 await anyio.sleep(0.05)
             after = psutil.Process().memory_info().rss
             runtime.held.set()

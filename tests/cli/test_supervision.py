@@ -48,6 +48,8 @@ def test_every_option_sets_its_own_key(cos: Cos, tiered: Tiered) -> None:
         "--complexity-threshold": "complex",
         "--fallback-policy": "next_eligible",
         "--max-parallel": "5",
+        "--max-live": "50",
+        "--ask-seconds": "0",
         "--cooldown-default-seconds": "7",
         "--cooldown-maximum-seconds": "70",
         "--cooldown-retry-after-ceiling-seconds": "700",
@@ -67,6 +69,8 @@ def test_every_option_sets_its_own_key(cos: Cos, tiered: Tiered) -> None:
             "complexity_threshold": "COMPLEX",
             "fallback_policy": "next_eligible",
             "max_parallel": 5,
+            "max_live": 50,
+            "ask_seconds": 0,
             "cooldown": {"default_seconds": 7, "maximum_seconds": 70, "retry_after_ceiling_seconds": 700},
             "orchestrator": target,
             "roles": {"reviewer": {"adapter": "fixture", "model": "small-1", "effort": "low"}},
@@ -79,7 +83,7 @@ def test_every_key_of_the_policy_has_an_option_and_is_shown(cos: Cos, tiered: Ti
     for words in (
         "--in-preset night --role architect --role-model large-1 --role-effort medium",
         "--mode adaptive --complexity-threshold CHAOTIC --fallback-policy next_eligible --max-parallel 7",
-        "--cooldown-default-seconds 17 --cooldown-maximum-seconds 171",
+        "--max-live 70 --ask-seconds 6 --cooldown-default-seconds 17 --cooldown-maximum-seconds 171",
         "--cooldown-retry-after-ceiling-seconds 1711 --preset night",
         "--orchestrator-adapter fixture --orchestrator-model large-1 --orchestrator-effort high",
         "--role reviewer --role-adapter fixture --role-model small-1 --role-effort low",
@@ -95,7 +99,18 @@ def test_every_key_of_the_policy_has_an_option_and_is_shown(cos: Cos, tiered: Ti
     assert all(msgspec.structs.astuple(policy.orchestrator))
     assert all(msgspec.structs.astuple(policy.roles["reviewer"]))
     text = cos("supervision", "show").out
-    for word in ("on", "adaptive", "CHAOTIC", "next_eligible", "7 attempts", "17 s", "171 s", "1711 s"):
+    for word in (
+        "on",
+        "adaptive",
+        "CHAOTIC",
+        "next_eligible",
+        "7 attempts",
+        "70 begun",
+        "waits 6 s",
+        "17 s",
+        "171 s",
+        "1711 s",
+    ):
         assert word in text
     for words in (
         "adapter fixture, model large-1, effort high",

@@ -56,6 +56,8 @@ OTHER: dict[str, Any] = {
     "complexity_threshold": "CHAOTIC",
     "fallback_policy": "next_eligible",
     "max_parallel": 7,
+    "max_live": 70,
+    "ask_seconds": 6,
     "cooldown": {"default_seconds": 7, "maximum_seconds": 7_000, "retry_after_ceiling_seconds": 70_000},
     "orchestrator": {"adapter": "fixture", "model": "large-1", "effort": "high"},
     "roles": {"reviewer": {"adapter": "fixture", "model": "small-1", "effort": "low"}},

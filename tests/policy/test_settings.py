@@ -136,6 +136,8 @@ def test_the_headless_examples_stand_as_typed(settings: Settings) -> None:
         ),
         (PolicyPatch(max_parallel=17), ["max_parallel", "17", "1 to 16"]),
         (PolicyPatch(max_parallel=0), ["max_parallel", "1 to 16"]),
+        (PolicyPatch(max_live=0), ["max_live", "1 to 256"]),
+        (PolicyPatch(ask_seconds=-1), ["ask_seconds", "0 to 86400"]),
         (PolicyPatch(mode="adaptiv"), ["mode", "did you mean adaptive?"]),
         (PolicyPatch(fallback_policy="next"), ["fallback_policy", "next_eligible"]),
         (PolicyPatch(cooldown=CooldownPatch(default_seconds=0)), ["cooldown.default_seconds"]),
@@ -383,6 +385,8 @@ EVERY_KEY: dict[str, tuple[PolicyPatch, str]] = {
     "complexity_threshold": (PolicyPatch(complexity_threshold="chaotic"), "complexity_threshold"),
     "fallback_policy": (PolicyPatch(fallback_policy="next_eligible"), "fallback_policy"),
     "max_parallel": (PolicyPatch(max_parallel=16), "max_parallel"),
+    "max_live": (PolicyPatch(max_live=256), "max_live"),
+    "ask_seconds": (PolicyPatch(ask_seconds=0), "ask_seconds"),
     "cooldown": (
         PolicyPatch(
             cooldown=CooldownPatch(default_seconds=1, maximum_seconds=2, retry_after_ceiling_seconds=3)

@@ -41,7 +41,7 @@ for process in inner:
     process.wait()
 print('{EVIDENCE}')
 """
-"""Starts two hosts of its own whose scopes lie in its own, and meet; and one whose scope does not."""
+"""Starts two clients whose scopes lie in its own, and meet; and one whose scope does not."""
 
 pytestmark = [
     pytest.mark.parametrize("backend", ["asyncio", "trio"]),
@@ -221,10 +221,8 @@ def test_f20_work_that_a_holder_started_borrows_inside_its_scope_and_siblings_ta
         outer = start("nesting1", "src")
         inner = [project / f"writer{number}" for number in (1, 2, 3)]
         eventually("one of the siblings runs", lambda: any(on(file) for file in inner[:2]))
-        eventually("the one outside runs", lambda: on(inner[2]))
-        eventually(
-            "the other sibling waits", lambda: any(file.with_suffix(".waits").exists() for file in inner)
-        )
+        eventually("the one outside is refused", lambda: inner[2].with_suffix(".out").read_text() != "")
+        eventually("the other sibling waits", lambda: (outer.project / "nesting1.waits").exists())
         assert not (on(inner[0]) and on(inner[1]))
         stranger = start("writer4", "src/a")
         eventually("a stranger waits", lambda: stranger.waits)
@@ -234,8 +232,10 @@ def test_f20_work_that_a_holder_started_borrows_inside_its_scope_and_siblings_ta
         assert outer.outcome()["status"] == "done"
         stranger.go()
         assert stranger.outcome()["status"] == "done"
-    for file in inner:
-        assert json.loads(file.with_suffix(".out").read_text())["status"] == "done"
+    *siblings, outside = (json.loads(file.with_suffix(".out").read_text()) for file in inner)
+    assert [sibling["status"] for sibling in siblings] == ["done", "done"]
+    assert (outside["status"], outside["refusal"]["category"]) == ("refused", "invalid")
+    assert "reaches outside" in outside["refusal"]["reason"]
 
 
 def on(file: Path) -> bool:

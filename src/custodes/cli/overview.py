@@ -27,7 +27,8 @@ def _lines(overview: Overview) -> Iterator[str]:
     gate = f", from {policy.complexity_threshold} up" if policy.mode == "adaptive" else ""
     yield f"mode         {policy.mode}{gate}"
     yield f"fallback     {policy.fallback_policy}"
-    yield f"parallel     {policy.max_parallel} attempts at once"
+    yield f"parallel     {policy.max_parallel} attempts at once, {policy.max_live} begun and not ended"
+    yield f"permissions  an ask waits {policy.ask_seconds} s for an answer; then it is denied"
     cooldown = policy.cooldown
     yield (
         f"cooldown     {cooldown.default_seconds} s, doubled up to {cooldown.maximum_seconds} s; "

@@ -118,6 +118,16 @@ def set_(
     max_parallel: Annotated[
         int | None, _option("--max-parallel", "Attempts at once on this host, 1 to 16.")
     ] = None,
+    max_live: Annotated[
+        int | None,
+        _option(
+            "--max-live", "Attempts that have begun, those waiting for their own children too, 1 to 256."
+        ),
+    ] = None,
+    ask_seconds: Annotated[
+        int | None,
+        _option("--ask-seconds", "How long an ask for permission waits for an answer, until it is denied."),
+    ] = None,
     cooldown_default_seconds: Annotated[
         int | None, _option("--cooldown-default-seconds", "The first wait after a limit that states none.")
     ] = None,
@@ -199,6 +209,8 @@ def set_(
         complexity_threshold=_given(complexity_threshold),
         fallback_policy=_given(fallback_policy),
         max_parallel=_given(max_parallel),
+        max_live=_given(max_live),
+        ask_seconds=_given(ask_seconds),
         cooldown=CooldownPatch(
             default_seconds=_given(cooldown_default_seconds),
             maximum_seconds=_given(cooldown_maximum_seconds),

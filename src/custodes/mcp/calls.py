@@ -74,6 +74,14 @@ class ConfigCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_parallel: Annotated[int | UnsetType, Meta(description="Attempts at once on this host, 1 to 16.")] = (
         UNSET
     )
+    max_live: Annotated[
+        int | UnsetType,
+        Meta(description="Attempts begun and not ended, those that wait for children of their own too."),
+    ] = UNSET
+    ask_seconds: Annotated[
+        int | UnsetType,
+        Meta(description="Seconds that a child's ask for permission waits for an answer; then it is denied."),
+    ] = UNSET
     cooldown: Annotated[Cooldown, Meta(description="Waits after a limit, in seconds.")] = Cooldown()
     orchestrator: Annotated[Target, Meta(description="The default of every role, field by field.")] = Target()
     roles: Annotated[
@@ -105,6 +113,8 @@ class ConfigCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             complexity_threshold=self.complexity_threshold,
             fallback_policy=self.fallback_policy,
             max_parallel=self.max_parallel,
+            max_live=self.max_live,
+            ask_seconds=self.ask_seconds,
             cooldown=_as(CooldownPatch, self.cooldown),
             orchestrator=_as(TargetPatch, self.orchestrator),
             roles={role: _as(TargetPatch, target) for role, target in self.roles.items()},

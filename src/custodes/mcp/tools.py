@@ -159,8 +159,13 @@ class Watch:
         self._by_run: dict[str, _Watched] = {}
 
     def observe(self, event: Event) -> None:
-        if isinstance(event, ChildQueued):  # told in the task that asks for the child
-            self._by_run[event.run_id] = _watched.get()
+        if isinstance(event, ChildQueued):
+            if event.parent_run is None:  # told in the task that asks for the child
+                self._by_run[event.run_id] = _watched.get()
+            elif event.parent_run in self._by_run:
+                self._by_run[event.run_id] = self._by_run[event.parent_run]
+            else:
+                return
             self._by_run[event.run_id].names[event.run_id] = event.name
         watched = self._by_run.get(event.run_id)
         if watched is not None:

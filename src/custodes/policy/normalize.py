@@ -21,6 +21,8 @@ LEGACY_ORCHESTRATOR_MODEL = "orchestrator_model"
 """The older place of ``orchestrator.model``: read where that is empty, kept in step where it is present."""
 
 MAX_PARALLEL = (1, 16)
+MAX_LIVE = (1, 256)
+ASK_SECONDS = (0, 86_400)
 SECONDS = (1, 366 * 86_400)
 
 _T = TypeVar("_T")
@@ -129,8 +131,13 @@ def normalize(raw: Any, where: str = "model_routing") -> Reading:
         found["fallback_policy"] = one_of(
             f"{where}.fallback_policy", fields["fallback_policy"], get_args(FallbackPolicy)
         )
-    if "max_parallel" in fields:
-        found["max_parallel"] = whole(f"{where}.max_parallel", fields["max_parallel"], MAX_PARALLEL)
+    for name, bounds in (
+        ("max_parallel", MAX_PARALLEL),
+        ("max_live", MAX_LIVE),
+        ("ask_seconds", ASK_SECONDS),
+    ):
+        if name in fields:
+            found[name] = whole(f"{where}.{name}", fields[name], bounds)
     cooldown = section(f"{where}.cooldown", fields.get("cooldown"))
     found["cooldown"] = Cooldown(
         **{

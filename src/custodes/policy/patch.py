@@ -44,6 +44,8 @@ class PolicyPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     complexity_threshold: str | UnsetType = UNSET
     fallback_policy: str | UnsetType = UNSET
     max_parallel: int | UnsetType = UNSET
+    max_live: int | UnsetType = UNSET
+    ask_seconds: int | UnsetType = UNSET
     cooldown: CooldownPatch = CooldownPatch()
     orchestrator: TargetPatch = TargetPatch()
     roles: dict[str, TargetPatch] = {}
@@ -87,10 +89,22 @@ def _known(key: str) -> Path:
     return path
 
 
+_PLAIN = (
+    "enabled",
+    "mode",
+    "complexity_threshold",
+    "fallback_policy",
+    "max_parallel",
+    "max_live",
+    "ask_seconds",
+    "preset",
+)
+
+
 def written(patch: PolicyPatch) -> dict[Path, Any]:
     """The paths below ``model_routing`` that the change sets, with their values."""
     found: dict[Path, Any] = {}
-    for name in ("enabled", "mode", "complexity_threshold", "fallback_policy", "max_parallel", "preset"):
+    for name in _PLAIN:
         _note(found, (name,), getattr(patch, name))
     for name in CooldownPatch.__struct_fields__:
         _note(found, ("cooldown", name), getattr(patch.cooldown, name))

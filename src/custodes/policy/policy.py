@@ -37,6 +37,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     fallback_policy: FallbackPolicy = "fail_closed"
     max_parallel: int = 3
     """Attempts that run at once on this host, 1 to 16."""
+    max_live: int = 16
+    """Attempts that have begun and not ended, those that wait for children of their own included, 1 to 256.
+    It holds back new work, never the children of what has begun."""
+    ask_seconds: int = 60
+    """How long a runtime's ask for permission waits for an answer, 0 to 86,400; then it is denied."""
     cooldown: Cooldown = Cooldown()
     orchestrator: Target = Target()
     roles: dict[str, Target] = {}

@@ -71,8 +71,8 @@ class Account:
     def spending(self) -> Spending:
         return spending(self.ledger, anyio.current_time() if self._closed_at is None else self._closed_at)
 
-    def take_child(self) -> Shortfall | None:
-        self.ledger, short = take_child(self.ledger, anyio.current_time())
+    def take_child(self, depth: int = 1, deepest: int | None = None) -> Shortfall | None:
+        self.ledger, short = take_child(self.ledger, anyio.current_time(), depth, deepest)
         return short
 
     def may_start(self) -> Shortfall | None:
@@ -104,6 +104,15 @@ class Account:
         if first is not None:
             self._hold(run_id, first)
         return tuple(affordable), tuple(short)
+
+    def reserve_stated(self, run_id: str, work: Work) -> Shortfall | None:
+        """For work that another process's ledger accounts for: what the caller reckons is set aside here, and
+        counts as begun. Settle it by what its outcome says that it used."""
+        need = Measure(tokens=work.estimate_tokens, usd=work.estimate_usd)
+        if self.metered and (short := self._hold(run_id, need)) is not None:
+            return short
+        self._held.setdefault(run_id, _Held()).begun = True
+        return None
 
     def begin(self, run_id: str, work: Work, route: Route, descriptor: Descriptor) -> Shortfall | None:
         """The run's next attempt is let in on this route: it holds what that needs, no more and no less.

@@ -29,11 +29,13 @@ from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema
 from custodes.supervision.health import settle
 from custodes.supervision.job import Job, Plain, Services
 from custodes.supervision.leases import Hold
+from custodes.supervision.nest import Nest
 from custodes.supervision.outcomes import failed_status
 from custodes.supervision.prompt import prompt_for
 from custodes.supervision.records import AttemptEnd
 from custodes.supervision.repair import Repair, repair_of
 from custodes.supervision.runtime_call import NoResultError, call_runtime, checked
+from custodes.supervision.slots import Places
 from custodes.supervision.work import Attempt, Outcome, Shortfall
 from custodes.telemetry import SpanHandle, attach, envelope
 
@@ -66,6 +68,7 @@ class AttemptRun:
     number: int
     covers: str | None
     hold: Hold
+    places: Places
     repair: Repair | None = None
     mends: Repair | None = None
     _accepted: bool = False
@@ -165,11 +168,19 @@ class AttemptRun:
             effort=route.effort,
         ) as span:
             self._note_trace(span)
-            environment = {"CUSTODES_RUN": job.run_id, **span.traceparent()}
+            nest = Nest(job, self.places, parent, self.services.database)
+            environment = {**nest.environment(self.services.project), **span.traceparent()}
             if descriptor.can("trace_context"):
                 environment |= self.services.tracer.endpoint
             request = request_for(job, route, descriptor, self.services.project, environment, self.repair)
-            result = await call_runtime(self.services.registry(), request, route.adapter, self._on_progress)
+            self.services.nests[job.run_id] = nest
+            try:
+                result = await call_runtime(
+                    self.services.registry(), request, route.adapter, self._on_progress
+                )
+            finally:
+                del self.services.nests[job.run_id]
+                await nest.close()
             usage = result.usage
             if usage is not None:
                 span.set(

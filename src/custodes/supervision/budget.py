@@ -13,7 +13,14 @@ from msgspec.structs import replace
 
 from custodes.supervision.work import Budget, Limit, Shortfall
 
+NESTED_DEPTH = 3
+"""How many levels of children there are at most where no budget says otherwise; 1 is the parent's own."""
+NESTED_CHILDREN = 100
+"""How many children of children a fan-out has at most, all levels together, where its budget sets no number
+of children: what starts itself again and again ends there."""
+
 _NANO = 1_000_000_000
+_DEFAULT = "the default for nested work; the fan-out's budget may say otherwise"
 _METERED: tuple[Literal["tokens", "usd"], ...] = ("tokens", "usd")
 
 
@@ -62,6 +69,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
     opened_at: float
     children: int = 0
+    """All that were counted, nested ones included."""
+    nested: int = 0
     reserved: Amount = Amount()
     spent: Amount = Amount()
     estimated: Amount = Amount()
@@ -94,17 +103,41 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
     usd: Total
 
 
-def take_child(ledger: Ledger, now: float, depth: int = 1) -> tuple[Ledger, Shortfall | None]:
+def take_child(
+    ledger: Ledger, now: float, depth: int = 1, deepest: int | None = None
+) -> tuple[Ledger, Shortfall | None]:
     """Count one child, at this depth below the parent that owns the ledger. Refused past the number of
-    children, the depth or the fan-out's deadline."""
-    limit, deepest = ledger.budget.children, ledger.budget.depth
-    if deepest is not None and depth > deepest:
-        return ledger, Shortfall(limit="depth", allowed=deepest, spent=deepest, left=0, needed=depth)
-    if limit is not None and ledger.children >= limit:
-        return ledger, Shortfall(limit="children", allowed=limit, spent=ledger.children, left=0, needed=1)
+    children, the depth or the fan-out's deadline.
+
+    ``deepest`` narrows the depth, for a child of one that was given less. Without a budget's word
+    :data:`NESTED_DEPTH` and :data:`NESTED_CHILDREN` hold.
+    """
+    budget, nested = ledger.budget, depth > 1
+    allowed = NESTED_DEPTH if budget.depth is None else budget.depth
+    default = budget.depth is None
+    if deepest is not None and deepest < allowed:
+        allowed, default = deepest, False
+    if depth > allowed:
+        source = _DEFAULT if default else ""
+        return ledger, Shortfall(
+            limit="depth", allowed=allowed, spent=allowed, left=0, needed=depth, source=source
+        )
+    if budget.children is not None and ledger.children >= budget.children:
+        return ledger, Shortfall(
+            limit="children", allowed=budget.children, spent=ledger.children, left=0, needed=1
+        )
+    if nested and budget.children is None and ledger.nested >= NESTED_CHILDREN:
+        return ledger, Shortfall(
+            limit="children",
+            allowed=NESTED_CHILDREN,
+            spent=ledger.nested,
+            left=0,
+            needed=1,
+            source=_DEFAULT,
+        )
     if (late := may_start(ledger, now)) is not None:
         return ledger, late
-    return replace(ledger, children=ledger.children + 1), None
+    return replace(ledger, children=ledger.children + 1, nested=ledger.nested + nested), None
 
 
 def may_start(ledger: Ledger, now: float) -> Shortfall | None:

@@ -81,9 +81,17 @@ def error_type(outcome: Outcome) -> str | None:
 class Child:
     """A parent's handle on one piece of work it has asked for."""
 
-    def __init__(self, run_id: str, work: Work, cancel: Callable[[Child, str], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        work: Work,
+        cancel: Callable[[Child, str], Awaitable[None]],
+        parent_run: str | None = None,
+    ) -> None:
         self.run_id = run_id
         self.work = work
+        self.parent_run = parent_run
+        """The run whose own processes asked for it; None for a child of the conversation's."""
         self._cancel = cancel
         self._ended = anyio.Event()
         self._outcome: Outcome | None = None

@@ -55,6 +55,7 @@ class Conversation:
     async def __aenter__(self) -> Self:
         self._events = self.supervision.events_of(self.id)
         self._events.holders += 1
+        self.supervision.conversations.add(self)
         return self
 
     async def __aexit__(
@@ -66,6 +67,7 @@ class Conversation:
                 if self._children is not None:
                     await self._children.stop("its conversation ended")
         finally:
+            self.supervision.conversations.discard(self)
             if self._span is not None:
                 self._span.end_for(kind)
             if self._events is not None:

@@ -5,12 +5,19 @@ admit one of the frozen candidates, runs it, and settles. What was frozen when t
 shrink here: disabling, eligibility, trust, readiness and health are read live at each admission.
 
 The scope is taken before the slot: a writer that waits for its turn keeps no slot from anybody.
+
+No two dispatches ever wait for each other. What may be waited for comes in one order: a place among those
+alive (new work only), a scope, the fan-out's slot, the host's slot; whoever waits for one holds none of a
+later kind. Who holds a slot waits for nobody but its runtime. Who holds a scope or a place among those alive
+may besides wait for nested work of its own; that needs no place among those alive, comes before new work
+where it waits for a slot, and of scopes waits for nothing but what waits downwards, too
+(`scopes.reaches_outside`).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +45,7 @@ from custodes.supervision.refusal import budget_refusal, capacity_refusal
 from custodes.supervision.repair import Repair
 from custodes.supervision.runtime_call import CANCEL_GRACE_S, PROOF_BOUND_S
 from custodes.supervision.scopes import READ_ONLY, Scope, resolve
+from custodes.supervision.slots import Places
 from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status
 from custodes.telemetry import SpanHandle
 
@@ -71,6 +79,11 @@ class Dispatch:
     services: Services
     span: SpanHandle
     attempts: list[Attempt] = field(default_factory=list)
+    _places: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        slots = (self.job.fan_slots, self.services.slots)
+        self._places = Places(*(each for each in slots if each is not None))
 
     async def perform(self) -> Outcome:
         """Do the work. Cancelled, the running attempt is ended and settled before the cancel goes on."""
@@ -123,20 +136,31 @@ class Dispatch:
 
     @asynccontextmanager
     async def _turn(self, scope: Scope) -> AsyncIterator[Hold]:
+        alive = self.services.alive
         async with AsyncExitStack() as held:
-            hold = await held.enter_async_context(
-                self.services.leases.hold(
-                    self.job.run_id, scope, lambda: self._emit(ChildWaiting, reason="scope")
-                )
-            )
-            for slots in (self.job.fan_slots, self.services.slots):
-                if slots is None:
-                    continue
-                if slots.available_tokens < 1:
-                    self._emit(ChildWaiting, reason="slot")
-                await slots.acquire_on_behalf_of(self)
-                held.callback(slots.release_on_behalf_of, self)
+            hold = await held.enter_async_context(self._scope(scope))
+            if self.job.under is not None:
+                alive.take_beyond()
+                held.callback(alive.give_back)
+            elif alive.full:
+                await held.aclose()  # a scope is not kept from nested work that those alive wait for
+                self._emit(ChildWaiting, reason="slot")
+                await alive.take()
+                held.callback(alive.give_back)
+                hold = await held.enter_async_context(self._scope(scope))
+            else:
+                await alive.take()
+                held.callback(alive.give_back)
+            if self._places.full:
+                self._emit(ChildWaiting, reason="slot")
+            await self._places.take("new" if self.job.under is None else "nested")
+            held.callback(self._places.give_back)
             yield hold
+
+    def _scope(self, scope: Scope) -> AbstractAsyncContextManager[Hold]:
+        return self.services.leases.hold(
+            self.job.run_id, scope, lambda: self._emit(ChildWaiting, reason="scope"), self.job.writer
+        )
 
     async def _work_through(self, wait_until: float, hold: Hold) -> Outcome | _Pause:
         """Try the candidates in order until one has done the work, or none may try any more."""
@@ -187,6 +211,7 @@ class Dispatch:
             number=number,
             covers=covers,
             hold=hold,
+            places=self._places,
             repair=repair,
         )
         try:
@@ -224,7 +249,8 @@ class Dispatch:
             return self._refusal(
                 "disabled", "supervision was disabled meanwhile; `cos supervision enable` enables it"
             )
-        services.slots.total_tokens = settings.policy.max_parallel
+        services.slots.limit = settings.policy.max_parallel
+        services.alive.limit = settings.policy.max_live
         registry = services.registry()
         live, unavailable = _live(candidates, Catalog.of(registry))
         passed_over = (*job.passed_over, *unavailable)
@@ -244,6 +270,7 @@ class Dispatch:
                 role=job.role,
                 name=job.work.label,
                 mutable=job.mutable,
+                parent_run=job.parent_run,
                 fan_out=job.fan_out,
                 trace=self.span.lineage(),
             ),
@@ -299,6 +326,7 @@ class Dispatch:
             self.job.conversation,
             outcome,
             mutable=self.job.mutable,
+            parent_run=self.job.parent_run,
             fan_out=self.job.fan_out,
             trace=self.span.lineage(),
         )

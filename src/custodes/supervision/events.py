@@ -21,8 +21,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class ChildQueued(Event, frozen=True, kw_only=True, tag="child_queued"):
+    """``parent_run`` is the run whose own processes asked for it; None for a child of the conversation's."""
+
     role: str
     name: str
+    parent_run: str | None = None
 
 
 class ChildWaiting(Event, frozen=True, kw_only=True, tag="child_waiting"):

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
 from custodes.actors import ActorError, ActorRef, ChildSpec
-from custodes.policy.history import Record
 from custodes.store import StoreError
 from custodes.supervision.account import Account
 from custodes.supervision.attempt import run_plainly
 from custodes.supervision.budget import Ledger, Spending
 from custodes.supervision.child import Child, ChildActor, Run, error_type, new_run_id
+from custodes.supervision.client import Ask
 from custodes.supervision.events import ChildEnded, ChildQueued
-from custodes.supervision.job import Frozen, Job, Plain, Proposal, Resuming, Unsupervised, freeze
+from custodes.supervision.job import (
+    Delegated,
+    Frozen,
+    Job,
+    Plain,
+    Proposal,
+    Resuming,
+    Under,
+    Unsupervised,
+    freeze,
+)
 from custodes.supervision.outcomes import cancelled, host_failed, proposed, record_unrun, refused
 from custodes.supervision.records import Group, of_run
-from custodes.supervision.refusal import budget_refusal
+from custodes.supervision.reserving import reserved, unless_short
 from custodes.supervision.resume import resumed
+from custodes.supervision.slots import Slots
 from custodes.supervision.work import Budget, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
 
@@ -51,9 +62,11 @@ class FanOut:
         self._account = Account.of(budget)
         if max_parallel is not None and max_parallel < 1:
             raise ValueError(f"max_parallel={max_parallel} runs nothing; 1 or more would work")
-        self._slots = anyio.CapacityLimiter(max_parallel) if max_parallel else None
+        self._slots = Slots(max_parallel) if max_parallel else None
         self._children: list[Child] = []
-        self._stops: dict[str, Callable[[str], Awaitable[object]]] = {}
+        self._nested: dict[str, list[Child]] = {}
+        """By the run that asked for them."""
+        self._stops: dict[str, Callable[[str], Coroutine[Any, Any, object]]] = {}
         self._queue: deque[tuple[Child, Frozen]] = deque()
         self._open = False
         self._unended = 0
@@ -128,6 +141,16 @@ class FanOut:
         """The ledger's totals now; final once the block is left."""
         return self._account.spending
 
+    @property
+    def busy(self) -> bool:
+        """Whether a child has not ended yet."""
+        return self._unended > 0
+
+    def child(self, run_id: str) -> Child | None:
+        """The child of this run, at any depth, while it has not ended."""
+        every = (self._children, *self._nested.values())
+        return next((c for some in every for c in some if c.run_id == run_id and c.result is None), None)
+
     async def cancel(self, reason: str = "cancelled") -> None:
         """End every child that still runs, and wait until all are gone. Idempotent."""
         async with anyio.create_task_group() as cancels:
@@ -135,9 +158,15 @@ class FanOut:
                 if child.result is None:
                     cancels.start_soon(child.cancel, reason)
 
-    def freeze(self, work: Work) -> tuple[str, Frozen]:
-        """What the work comes to as things stand now, and the id of its run."""
-        run_id, conversation = new_run_id(), self._conversation
+    def freeze(
+        self, work: Work, run_id: str = "", under: Under | None = None, session: str = ""
+    ) -> tuple[str, Frozen]:
+        """What the work comes to as things stand now, and the id of its run: a new one where none is given.
+
+        ``under`` is the attempt that it is nested work of, and ``session`` what that runs on itself.
+        """
+        conversation = self._conversation
+        run_id = run_id or new_run_id()
         return run_id, freeze(
             run_id,
             work,
@@ -145,11 +174,14 @@ class FanOut:
             module=self._supervision.module,
             registry=self._supervision.registry,
             conversation=conversation.id,
-            session=conversation.adapter,
-            host=conversation.host_dispatch,
+            session=session or conversation.adapter,
+            host=conversation.host_dispatch if under is None else None,
             account=self._account,
+            family=self,
             fan_slots=self._slots,
             fan_out=self._group_of(run_id),
+            under=under,
+            client=self._supervision.client,
         )
 
     def _group_of(self, run_id: str) -> Group | None:
@@ -162,16 +194,36 @@ class FanOut:
         """Queue what was frozen, in order."""
         if not self._open:
             raise RuntimeError("this fan-out has ended; ask for children inside its block")
-        if isinstance(frozen, Job | Resuming):
+        short = None
+        if isinstance(frozen, Delegated | Job | Resuming):
             short = self._account.take_child()
-            if short is not None:
-                frozen = budget_refusal(short, frozen.candidates[0] if isinstance(frozen, Job) else None)
-        child = Child(run_id, work, self._cancel_child)
+        if isinstance(frozen, Delegated) and short is None:
+            short = self._account.reserve_stated(run_id, work)
+        child = self._asked_for(run_id, work, None)
         self._children.append(child)
-        self._unended += 1
-        self._queue.append((child, frozen))
-        self._emit(child, ChildQueued, role=work.role, name=work.label)
+        self._queue.append((child, unless_short(frozen, short)))
         self._wakeup.set()
+        return child
+
+    def nest(self, under: Under, run_id: str, work: Work, session: str) -> Child:
+        """Start a piece of nested work: at once, beside the children, on the same account."""
+        _, frozen = self.freeze(work, run_id, under, session)
+        short = None
+        if isinstance(frozen, Job | Plain | Resuming):
+            short = self._account.take_child(under.depth + 1, under.deepest)
+        child = self._asked_for(run_id, work, under)
+        self._nested.setdefault(under.run_id, []).append(child)
+        self._group.start_soon(self._launch, child, unless_short(frozen, short), under.span)
+        return child
+
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *arguments: object) -> None:
+        """Run it beside the children; it belongs to this fan-out, and must not raise."""
+        self._group.start_soon(function, *arguments)
+
+    def _asked_for(self, run_id: str, work: Work, under: Under | None) -> Child:
+        child = Child(run_id, work, self._cancel_child, None if under is None else under.run_id)
+        self._unended += 1
+        self._emit(child, ChildQueued, role=work.role, name=work.label, parent_run=child.parent_run)
         return child
 
     async def _launch_in_order(self) -> None:
@@ -185,14 +237,14 @@ class FanOut:
             self._wakeup = anyio.Event()
             await self._wakeup.wait()
 
-    async def _launch(self, child: Child, frozen: Frozen) -> None:
-        if isinstance(frozen, Unsupervised | Plain):
-            self._group.start_soon(self._run_past_supervision, child, frozen)
+    async def _launch(self, child: Child, frozen: Frozen, above: SpanHandle | None = None) -> None:
+        """``above`` is the span it belongs under, where that is not the fan-out's own."""
+        if isinstance(frozen, Delegated | Unsupervised | Plain):
+            self._group.start_soon(self._run_past_tree, child, frozen)
             return
-        if isinstance(frozen, Refusal) and frozen.category in ("settings", "disabled"):
-            self._end(
-                child, refused(child.run_id, child.work, frozen)
-            )  # no policy, and so no tree to record it
+        treeless = self._supervision.client is not None  # as where there is no policy
+        if isinstance(frozen, Refusal) and (treeless or frozen.category in ("settings", "disabled")):
+            self._end(child, refused(child.run_id, child.work, frozen))
             return
         try:
             tree = await self._supervision.tree()
@@ -208,7 +260,7 @@ class FanOut:
             records = await tree.history()
             if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
                 return
-            frozen = self._reserved(child, frozen, records)
+            frozen = reserved(self._account, frozen, records, self._supervision.registry())
         if isinstance(frozen, Job):
             await self._launch_job(child, frozen, tree)
             return
@@ -218,12 +270,14 @@ class FanOut:
         else:
             route = frozen.route(await tree.history())
             outcome = proposed(run_id, work, route, frozen.estimate(route))
-        with tree.services.tracer.child(self._parent_span(tree), work.role, run_id, work.label) as span:
+        parent = above or self._parent_span(tree)
+        with tree.services.tracer.child(parent, work.role, run_id, work.label) as span:
             await record_unrun(
                 tree.services.health,
                 self._conversation.id,
                 outcome,
                 mutable=False,
+                parent_run=child.parent_run,
                 fan_out=self._group_of(run_id),
                 trace=span.lineage(),
             )
@@ -237,23 +291,10 @@ class FanOut:
             return Refusal(category="unavailable", reason=f"the record cannot be read: {error}")
         return resumed(asked, rows, self._supervision.registry().descriptors)
 
-    def _reserved(self, child: Child, job: Job, records: tuple[Record, ...]) -> Job | Refusal:
-        """The job with what its first attempt needs set aside, before it waits for a slot: so it is those
-        asked for first that get what there is."""
-        job = job.informed(records)
-        if not self._account.metered:
-            return job
-        self._account.records = records
-        described = self._supervision.registry().descriptors
-        routes = [(r, described[r.adapter]) for r in job.candidates if r.adapter in described]
-        affordable, short = self._account.reserve(child.run_id, job.work, routes)
-        if affordable or not short:
-            return job
-        others = (*job.passed_over, *map(str, short[1:]))
-        return budget_refusal(short[0], job.candidates[0], others)
-
     async def _launch_job(self, child: Child, job: Job, tree: Tree) -> None:
-        actor = ChildActor(job, tree.services, self._parent_span(tree))
+        parent = self._parent_span(tree) if job.under is None else job.under.span
+        actor = ChildActor(job, tree.services, parent)
+        tree.watch()
         spec = ChildSpec(id=child.run_id, start=lambda: actor, restart="temporary", shutdown=CLEANUP_S)
         try:
             siblings = await self._conversation.children(tree)
@@ -280,7 +321,7 @@ class FanOut:
             self._end(child, actor.outcome)
             raise
 
-    async def _run_past_supervision(self, child: Child, frozen: Unsupervised | Plain) -> None:
+    async def _run_past_tree(self, child: Child, frozen: Delegated | Unsupervised | Plain) -> None:
         scope = anyio.CancelScope()
 
         async def stop(reason: str) -> None:
@@ -288,28 +329,35 @@ class FanOut:
 
         self._stops[child.run_id] = stop
         outcome = cancelled(child.run_id, child.work)
+        ask: Ask | None = None
         try:
             with scope:
-                if isinstance(frozen, Plain):
+                if isinstance(frozen, Delegated):
+                    ask = frozen.client.ask(child.run_id, child.work, frozen.session, self._account)
+                    await ask.perform(self._slots)
+                elif isinstance(frozen, Plain):
                     outcome = await run_plainly(
                         frozen, self._supervision.registry(), self._supervision.project
                     )
                 else:
                     outcome = await frozen.perform()
         except Exception as error:
-            outcome = host_failed(child.run_id, child.work, error)
+            outcome, ask = host_failed(child.run_id, child.work, error), None
         finally:
-            self._end(child, outcome)
+            self._end(child, outcome if ask is None else ask.outcome)
 
     async def _cancel_child(self, child: Child, reason: str) -> None:
         stop = self._stops.get(child.run_id)
         if stop is None:  # not launched yet: it never will be
             self._end(child, cancelled(child.run_id, child.work))
-        else:
-            begun = time.monotonic()
-            await stop(reason)
-            if self._span is not None:
-                self._span.cancelled(time.monotonic() - begun)
+            return
+        begun = time.monotonic()
+        async with anyio.create_task_group() as ends:  # with its nested work, at every level at once
+            ends.start_soon(stop, reason)
+            for nested in self._nested.get(child.run_id, ()):
+                ends.start_soon(nested.cancel, reason)
+        if self._span is not None:
+            self._span.cancelled(time.monotonic() - begun)
 
     async def _stop_at_the_deadline(self, seconds: float) -> None:
         with self._sleeper:
@@ -328,7 +376,9 @@ class FanOut:
         if child.end(outcome):
             self._account.release(child.run_id)
             self._stops.pop(child.run_id, None)
-            self._conversation.gathering.add(outcome)
+            if child.parent_run is None:
+                self._conversation.gathering.add(outcome)
+            self._nested.pop(child.run_id, None)
             self._emit(child, ChildEnded, outcome=outcome)
             self._unended -= 1
             self._stop_sleeping_once_all_ended()

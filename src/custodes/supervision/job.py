@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
-
-import anyio
+from typing import TYPE_CHECKING, Any, Protocol
 
 from custodes.actors import ActorRef
 from custodes.adapters.registry import Registry
@@ -21,12 +19,19 @@ from custodes.policy.routing import Resolution, Route, RouteRequest
 from custodes.policy.routing import resolve as resolve_route
 from custodes.policy.settings import Settings, SettingsError
 from custodes.policy.trigger import applies
+from custodes.store import Database
 from custodes.supervision.account import Account
 from custodes.supervision.events import Event
 from custodes.supervision.leases import Leases
 from custodes.supervision.records import Group
+from custodes.supervision.slots import Slots
 from custodes.supervision.work import Outcome, Refusal, Work
-from custodes.telemetry import Tracer
+from custodes.telemetry import SpanHandle, Tracer
+
+if TYPE_CHECKING:  # each of them performs jobs
+    from custodes.supervision.child import Child
+    from custodes.supervision.client import Client
+    from custodes.supervision.nest import Nest
 
 HostDispatch = Callable[[Work], Awaitable[Any]]
 """The host's own way to do a piece of work, used untouched where supervision does not apply."""
@@ -38,16 +43,51 @@ class Emit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What every dispatch of one host shares. Refs survive restarts."""
+    """What every dispatch of one host shares. Refs survive restarts.
+
+    ``slots`` are for attempts that work, ``alive`` for those that have begun, waiting ones included: it holds
+    back new work only. ``nests`` are of the attempts that run, by run id.
+    """
 
     project: Path
     settings: Settings
     registry: Callable[[], Registry]
+    database: Callable[[], Database]
     health: ActorRef
     leases: Leases
-    slots: anyio.CapacityLimiter
+    slots: Slots
+    alive: Slots
+    nests: dict[str, Nest]
     tracer: Tracer
     emit: Emit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Under:
+    """The running attempt that a nested piece of work is done for.
+
+    ``depth`` is its level: 1 is a child of the root's. Nothing may start below level ``deepest`` (None: the
+    budget alone says). ``writer`` is the nearest run that holds a scope, from it upwards; ``span`` its
+    attempt's.
+    """
+
+    run_id: str
+    depth: int
+    deepest: int | None
+    writer: str | None
+    span: SpanHandle
+
+
+class Family(Protocol):
+    """The fan-out that a job belongs to, as its nested work sees it."""
+
+    def nest(self, under: Under, run_id: str, work: Work, session: str) -> Child:
+        """Start a piece of nested work beside the fan-out's own children."""
+        ...
+
+    def start_soon(
+        self, function: Callable[..., Coroutine[Any, Any, object]], *arguments: object
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +114,34 @@ class Job:
     mutable: bool
     question: Question
     account: Account
+    family: Family
     candidates: tuple[Route, ...] = ()
     """The route first, then what the fallback policy lets stand in for it."""
     passed_over: tuple[str, ...] = ()
-    fan_slots: anyio.CapacityLimiter | None = None
+    fan_slots: Slots | None = None
     fan_out: Group | None = None
+    under: Under | None = None
+    """None for a child of the root's own."""
     thread: str | None = None
     """The native id of the thread that it goes on in."""
+
+    @property
+    def depth(self) -> int:
+        return 1 if self.under is None else self.under.depth + 1
+
+    @property
+    def deepest(self) -> int | None:
+        """The level below which nothing of it may start; None: the budget alone says."""
+        return None if self.under is None else self.under.deepest
+
+    @property
+    def parent_run(self) -> str | None:
+        return None if self.under is None else self.under.run_id
+
+    @property
+    def writer(self) -> str | None:
+        """The nearest run above it that holds a scope."""
+        return None if self.under is None else self.under.writer
 
     def informed(self, records: tuple[Record, ...]) -> Job:
         """The job once past attempts were looked at (resolution step 6). They may choose among what can
@@ -150,7 +211,15 @@ class Plain:
     route: Route
 
 
-Frozen = Job | Plain | Proposal | Refusal | Resuming | Unsupervised
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegated:
+    """This process works for a running attempt: the owner of that does the work."""
+
+    client: Client
+    session: str
+
+
+Frozen = Delegated | Job | Plain | Proposal | Refusal | Resuming | Unsupervised
 """What work comes to."""
 
 
@@ -165,12 +234,16 @@ def freeze(
     session: str,
     host: HostDispatch | None,
     account: Account,
-    fan_slots: anyio.CapacityLimiter | None = None,
+    family: Family,
+    fan_slots: Slots | None = None,
     fan_out: Group | None = None,
+    under: Under | None = None,
+    client: Client | None = None,
 ) -> Frozen:
     """Decide once, as the work is asked for. Where supervision is off this is one stat of the settings file.
 
     ``module`` is the host's own gate; ``session`` the adapter that the conversation runs on ("" for none).
+    ``client``: this process was started by a child, whose owner decides everything else.
     """
     try:
         snapshot = settings.read()
@@ -182,6 +255,8 @@ def freeze(
         return Unsupervised(run_id=run_id, work=work, dispatch=host)
     if decision == "off":
         return Refusal(category="disabled", reason=_disabled(module, snapshot.module_enabled))
+    if client is not None:
+        return client.problem or Delegated(client=client, session=session)
     if (problem := _problem(work)) is not None:
         return Refusal(category="invalid", reason=problem)
     assert is_role(work.role)  # noqa: S101 - _problem has seen to it
@@ -204,8 +279,10 @@ def freeze(
         mutable=mutable,
         question=question,
         account=account,
+        family=family,
         fan_slots=fan_slots,
         fan_out=fan_out,
+        under=under,
     )
     if work.resume:
         return _unrecorded(work) if gated else Resuming(job=job, dry=decision == "suggest")

@@ -18,7 +18,7 @@ import msgspec
 
 from custodes.supervision.clock import Now
 from custodes.supervision.owner_identity import Owner, pid_space, proven_dead
-from custodes.supervision.scopes import Scope, conflicts, covers
+from custodes.supervision.scopes import Scope, blocks
 
 HEARTBEAT_S = 5.0
 """How often a process says that it still lives, in seconds."""
@@ -30,8 +30,8 @@ class ScopeLease(msgspec.Struct, frozen=True, kw_only=True):
     """A place in the line. ``number`` is where it stands while it waits, and its fencing number once it is
     ``held``: both come from one count that only rises, so a later holder has the higher one.
 
-    ``parent_run`` is the run this process was started by, if any. ``since`` is in wall seconds. ``left``
-    names what its run could not be proven to have ended.
+    ``parent_run`` is the nearest run above, of those that it was started under, which holds a scope itself.
+    ``since`` is in wall seconds. ``left`` names what its run could not be proven to have ended.
     """
 
     id: str
@@ -58,36 +58,15 @@ def orphaned(lease: ScopeLease) -> bool:
 
 
 def in_the_way(lease: ScopeLease, line: Collection[ScopeLease], now: Now) -> tuple[ScopeLease, ...]:
-    """What this lease has to wait for; empty where it may be held.
-
-    Work that a holder's own program asked for borrows inside that holder's scope, which waits for it: it
-    waits for its siblings, and not for those who wait for that holder.
-    """
-    above = _ancestors(lease, line)
-    lenders = {other.id for other in above if covers(other.scope, lease.scope)}
-
-    def blocks(other: ScopeLease) -> bool:
-        if other.id == lease.id or other.id in lenders or not conflicts(other.scope, lease.scope):
-            return False
-        if other.held:
-            return True
-        ahead = other.number < lease.number and other.silent(now) < MISSED_S
-        return ahead and (not lenders or any(each.id in lenders for each in _ancestors(other, line)))
-
-    return tuple(other for other in line if blocks(other))
-
-
-def waits_for_its_own_ancestor(lease: ScopeLease, blocking: Collection[ScopeLease]) -> bool:
-    """Whether it would wait for the very work that waits for it, and so for ever."""
-    return bool(_ancestors(lease, blocking))
-
-
-def _ancestors(lease: ScopeLease, line: Collection[ScopeLease]) -> list[ScopeLease]:
-    """The held leases of the runs that this one was started under."""
-    held = {other.run_id: other for other in line if other.held}
-    found: list[ScopeLease] = []
-    parent = lease.parent_run
-    while parent is not None and (above := held.get(parent)) is not None and above not in found:
-        found.append(above)
-        parent = above.parent_run
-    return found
+    """What this lease has to wait for; empty where it may be held (`scopes.blocks`)."""
+    return tuple(
+        other
+        for other in line
+        if other.id != lease.id
+        and blocks(
+            other,
+            lease,
+            ahead=other.number < lease.number and other.silent(now) < MISSED_S,
+            line=line,
+        )
+    )

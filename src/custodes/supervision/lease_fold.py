@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from custodes.actors import Message
 from custodes.store import StoreError
 from custodes.supervision.clock import Now
-from custodes.supervision.lease import HEARTBEAT_S, ScopeLease, in_the_way, waits_for_its_own_ancestor
+from custodes.supervision.lease import HEARTBEAT_S, ScopeLease, in_the_way
 from custodes.supervision.owner_identity import Owner
-from custodes.supervision.scopes import Scope
+from custodes.supervision.scopes import Scope, reaches_outside
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Held(msgspec.Struct, frozen=True):
 class InTheWay(msgspec.Struct, frozen=True):
     """What holds the scope, or stands before this one in the line. Ask again; the place in it is kept.
 
-    ``for_ever``: one of them is the work that this one was started by, which waits for it.
+    ``for_ever``: it reaches outside the scope of the work it was started by, which waits for it.
     """
 
     blocking: tuple[ScopeLease, ...]
@@ -104,13 +104,15 @@ class LeaseFold:
         if lease.held:
             return Held(lease.number)
         blocking = in_the_way(lease, self.line.values(), self.now)
+        if reaches_outside(lease, self.line.values()):
+            return InTheWay(blocking, for_ever=True)
         if not blocking:
             number = self._next()
             self._put(replace(lease, held=True, number=number, since=self.now.wall, beat=self.now))
             return Held(number)
         if lease.silent(self.now) >= HEARTBEAT_S:
             self._put(replace(lease, beat=self.now))
-        return InTheWay(blocking, waits_for_its_own_ancestor(lease, blocking))
+        return InTheWay(blocking)
 
     def _release(self, message: Release) -> bool:
         lease = self.line.get(message.id)

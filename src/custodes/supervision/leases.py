@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -16,8 +15,8 @@ from custodes.store import Database, StoreError, StoreLocked
 from custodes.supervision.clock import now
 from custodes.supervision.lease import orphaned
 from custodes.supervision.lease_fold import Held, Release, Take
-from custodes.supervision.recovery import MARKER, close_dead_owners
-from custodes.supervision.scopes import Scope, Scopes
+from custodes.supervision.recovery import close_dead_owners
+from custodes.supervision.scopes import Scope, ScopeOutsideError, Scopes
 from custodes.supervision.work import RefusalCategory
 
 logger = logging.getLogger("custodes.scopes")
@@ -63,22 +62,31 @@ class Leases:
         self._next_recovery = float("-inf")
 
     @asynccontextmanager
-    async def hold(self, run_id: str, scope: Scope, on_wait: Callable[[], None]) -> AsyncIterator[Hold]:
+    async def hold(
+        self, run_id: str, scope: Scope, on_wait: Callable[[], None], parent_run: str | None = None
+    ) -> AsyncIterator[Hold]:
         """Hold the scope for the block; read-only work holds nothing, and waits for nothing.
+
+        ``parent_run`` is the nearest run above that holds a scope, where this is nested work of it.
 
         ``on_wait`` is called once where it has to wait. Cancelled while waiting, both places in line are
         given up; cancelled while holding, it is released after the block's own end.
 
-        :raises ScopeRefusedError: the store cannot be asked, or it would wait for the work it was started by.
+        :raises ScopeRefusedError: the store cannot be asked, or it wants more than the work it was started by
+            may write.
         """
         if not scope.places:
             yield Hold()
             return
-        waits = self._line.would_wait(scope)
+        waits = self._line.would_wait(scope, run_id, parent_run)
         if waits:
             on_wait()
-        async with self._line.hold(scope):
-            take = Take(run_id=run_id, scope=scope, parent_run=os.environ.get(MARKER))
+        async with AsyncExitStack() as line:
+            try:
+                await line.enter_async_context(self._line.hold(scope, run_id, parent_run))
+            except ScopeOutsideError as error:
+                raise ScopeRefusedError("invalid", str(error)) from None
+            take = Take(run_id=run_id, scope=scope, parent_run=parent_run)
             hold = Hold(id=take.id)
             try:
                 hold.number = await self._taken(take, None if waits else on_wait)
@@ -103,11 +111,7 @@ class Leases:
                 raise ScopeRefusedError("unavailable", f"its scope cannot be leased: {answer}")
             in_line = True
             if answer.for_ever:
-                raise ScopeRefusedError(
-                    "invalid",
-                    "its scope reaches outside that of the work it was started by, which waits for it; "
-                    "a scope inside that one would work",
-                )
+                raise ScopeRefusedError("invalid", str(ScopeOutsideError()))
             if on_wait is not None:
                 on_wait()
                 on_wait = None

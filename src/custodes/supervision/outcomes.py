@@ -85,11 +85,20 @@ async def record_unrun(
     outcome: Outcome,
     *,
     mutable: bool,
+    parent_run: str | None = None,
     fan_out: Group | None = None,
     trace: Lineage | None = None,
 ) -> None:
     """Write the row of work that was refused or skipped. A store that cannot is no reason to fail it."""
-    row = refused_row(conversation, outcome, time.time(), mutable=mutable, fan_out=fan_out, trace=trace)
+    row = refused_row(
+        conversation,
+        outcome,
+        time.time(),
+        mutable=mutable,
+        parent_run=parent_run,
+        fan_out=fan_out,
+        trace=trace,
+    )
     try:
         await health.ask(Record(row))
     except ActorError as error:

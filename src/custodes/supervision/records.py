@@ -213,6 +213,11 @@ async def of_run(connection: Connection, run_id: str) -> list[AttemptRow]:
     return await _select(connection, "WHERE run_id = ? ORDER BY number, started", run_id)
 
 
+async def open_of_run(connection: Connection, run_id: str) -> AttemptRow | None:
+    """The attempt of the run that is at work; None where none is."""
+    return next(iter(await _select(connection, "WHERE run_id = ? AND status = 'running'", run_id)), None)
+
+
 async def of_conversation(connection: Connection, conversation: str) -> list[AttemptRow]:
     return await _select(connection, "WHERE conversation = ? ORDER BY started, number", conversation)
 

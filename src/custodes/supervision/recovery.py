@@ -16,7 +16,7 @@ import msgspec
 import psutil
 
 from custodes.store import Connection, Database
-from custodes.supervision import records
+from custodes.supervision import records, requests
 from custodes.supervision.breaker import Pool, Settled, Ticket, decide
 from custodes.supervision.clock import Now
 from custodes.supervision.lease import ScopeLease, orphaned
@@ -73,6 +73,7 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
 
     async def close(connection: Connection) -> list[AttemptRow]:
         await records.prune(connection, now.wall - RETENTION_S)
+        await requests.prune(connection)
         rows = [row for row in await records.by_id(connection, ids) if row.status == "running"]
         gone = await close_as_unknown(connection, rows, "its owner died", now)
         if orphans:

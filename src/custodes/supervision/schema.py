@@ -92,4 +92,21 @@ MIGRATIONS: tuple[Migration, ...] = (
         "ALTER TABLE attempts ADD COLUMN fan_out TEXT",
         "ALTER TABLE attempts ADD COLUMN trace TEXT",
     ),
+    (
+        """
+        CREATE TABLE requests (
+            id TEXT PRIMARY KEY,
+            kind TEXT NOT NULL,
+            run_id TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            client TEXT NOT NULL,
+            proof TEXT NOT NULL,
+            body TEXT NOT NULL,
+            status TEXT NOT NULL,
+            reply TEXT,
+            asked REAL NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX requests_open ON requests (owner) WHERE status <> 'answered'",
+    ),
 )

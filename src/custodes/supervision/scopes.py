@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import anyio
 
@@ -91,28 +92,98 @@ def _folds_case(path: Path) -> bool:
         return False
 
 
-class _Turn:
-    __slots__ = ("holding", "ready", "scope")
+class Claim(Protocol):
+    """A place in a line of writers. ``parent_run`` is the nearest run it was started under that holds a scope
+    itself: it borrows inside of that."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.ready = anyio.Event()
-        self.holding = False
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def parent_run(self) -> str | None: ...
+    @property
+    def scope(self) -> Scope: ...
+    @property
+    def held(self) -> bool: ...
+
+
+C = TypeVar("C", bound=Claim)
+
+
+def above(claim: Claim, line: Iterable[C]) -> list[C]:
+    """The claims that are held by the runs this one was started under, the nearest first."""
+    if claim.parent_run is None:  # nearly every claim; the line may be long
+        return []
+    held = {other.run_id: other for other in line if other.held}
+    found: list[C] = []
+    lender = held.get(claim.parent_run)
+    while lender is not None and lender not in found:
+        found.append(lender)
+        lender = held.get(lender.parent_run or "")
+    return found
+
+
+def reaches_outside(claim: Claim, line: Iterable[Claim]) -> bool:
+    """Whether it wants what the nearest work above it does not hold: it can never be given that.
+
+    Whoever is above waits for this claim, holding a scope. Were it let wait for a scope outside that one,
+    two such pairs could wait for each other. So what is held inside a scope is borrowed from inside it, at
+    every level: all that one may have to wait for there has been borrowed there, too, and waits only for
+    what is borrowed from itself. That is a tree, and has no cycle. Where nobody above holds anything, one
+    waits like a work of nobody's, and what it waits for waits downwards only.
+    """
+    lenders = above(claim, line)
+    return bool(lenders) and not covers(lenders[0].scope, claim.scope)
+
+
+def blocks(other: Claim, claim: Claim, *, ahead: bool, line: Collection[Claim]) -> bool:
+    """Whether a claim has to wait for another one, which holds or waits; ``ahead``: it waits before it.
+
+    A borrower waits for its siblings, and not for those who wait for its lender.
+    """
+    if not conflicts(other.scope, claim.scope):
+        return False
+    lenders = {lender.run_id for lender in above(claim, line)}
+    if other.held:
+        return other.run_id not in lenders
+    return ahead and (not lenders or any(each.run_id in lenders for each in above(other, line)))
+
+
+class ScopeOutsideError(Exception):
+    """A nested writer wants more than the work it was started by may write itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "its scope reaches outside that of the work it was started by, which waits for it; "
+            "a scope inside that one would work"
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    scope: Scope
+    run_id: str
+    parent_run: str | None
+    held: bool = False
+    ready: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Scopes:
-    """The line of this host's writers: first come, first served among those that conflict.
-
-    A turn is given once nothing that holds, and nothing that waits before it, conflicts with it.
-    """
+    """The line of this host's writers: first come, first served among those that conflict (`blocks`)."""
 
     def __init__(self) -> None:
         self._line: list[_Turn] = []
 
     @asynccontextmanager
-    async def hold(self, scope: Scope) -> AsyncIterator[None]:
-        """Hold the scope for the block. Cancelled while waiting, the place in the line is given up."""
-        turn = _Turn(scope)
+    async def hold(
+        self, scope: Scope, run_id: str = "", parent_run: str | None = None
+    ) -> AsyncIterator[None]:
+        """Hold the scope for the block. Cancelled while waiting, the place in the line is given up.
+
+        :raises ScopeOutsideError: it reaches outside that of the work it was started by.
+        """
+        turn = _Turn(scope, run_id, parent_run)
+        if reaches_outside(turn, self._line):
+            raise ScopeOutsideError
         self._line.append(turn)
         try:
             self._advance()
@@ -122,13 +193,16 @@ class Scopes:
             self._line.remove(turn)
             self._advance()
 
-    def would_wait(self, scope: Scope) -> bool:
-        return any(conflicts(turn.scope, scope) for turn in self._line)
+    def would_wait(self, scope: Scope, run_id: str = "", parent_run: str | None = None) -> bool:
+        turn = _Turn(scope, run_id, parent_run)
+        return any(blocks(other, turn, ahead=True, line=self._line) for other in self._line)
 
     def _advance(self) -> None:
         for place, turn in enumerate(self._line):
-            if not turn.holding and not any(
-                conflicts(before.scope, turn.scope) for before in self._line[:place]
+            if not turn.held and not any(
+                blocks(other, turn, ahead=number < place, line=self._line)
+                for number, other in enumerate(self._line)
+                if other is not turn
             ):
-                turn.holding = True
+                turn.held = True
                 turn.ready.set()

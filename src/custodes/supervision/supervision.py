@@ -11,6 +11,7 @@ import anyio
 
 from custodes.adapters.registry import Registry
 from custodes.policy.settings import Settings
+from custodes.supervision.client import Client
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.event_log import EVENTS_KEPT, EventLog
 from custodes.supervision.events import Event, Observer
@@ -25,6 +26,12 @@ class Supervision:
 
     While supervision is off it costs one stat of the settings file for each dispatch: the tree, with its
     store and its thread, starts with the first supervised work, in the host's own task tree.
+
+    In a process that a child has started (the variables ``CUSTODES_RUN``, ``CUSTODES_TOKEN`` and
+    ``CUSTODES_PROJECT`` say so) it starts no tree: the owner of that child does all the work that is asked
+    for here, in the child's own tree, ledger, slots and trace. A budget given here narrows that: children,
+    depth and wall seconds hold here; tokens and USD are counted by what the outcomes say that they used.
+    Work for another project is refused as ``invalid``.
 
     :param project: the folder that holds ``.coding-os.yaml`` and ``.coding-os/``.
     :param module: the host's own gate; False is the disabled path, whatever the settings say.
@@ -52,6 +59,10 @@ class Supervision:
         self._observer = observer
         self._events_kept = events_kept
         self._logs: dict[str, EventLog] = {}
+        self.client = Client.of_this_process(self.project)
+        """Where this process was started by a child: its owner does the work. None: this is a root."""
+        self.conversations: set[Conversation] = set()
+        """Those whose block is open."""
         self._tree: Tree | None = None
         self._starting = anyio.Lock()
 
@@ -69,11 +80,16 @@ class Supervision:
         if self._tree is not None:
             # In a task of its own: asyncio's Task.cancel() pierces every shield in the host's.
             self._group.start_soon(self._stop, self._tree)
+        if self.client is not None:
+            self._group.start_soon(self.client.aclose)
         if isinstance(error, Exception):
             # The host's own exception passes as it is, not inside a group of ours.
             await self._group.__aexit__(None, None, None)
             return None
         return await self._group.__aexit__(kind, error, trace)
+
+    def _busy(self) -> bool:
+        return any(fan_out.busy for each in self.conversations for fan_out in each.fan_outs)
 
     async def _stop(self, tree: Tree) -> None:
         with anyio.CancelScope(shield=True):
@@ -101,7 +117,7 @@ class Supervision:
         """
         async with self._starting:
             if self._tree is None:
-                tree = Tree(self.project)
+                tree = Tree(self.project, self._busy)
                 await tree.start(self._group, self.settings, self.registry, self.emit)
                 self._tree = tree
             return self._tree

@@ -1,4 +1,4 @@
-"""The running tree of one host: root over store, health, leases and the conversations.
+"""The running tree of one host: root over store, health, leases, the conversations and their owner.
 
 ``rest_for_one``: a crash of the store, the health or the lease actor restarts it and what came after it,
 from the file; no ticket and no lease is lost, since they are rows.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
-from custodes.actors import Actor, ChildSpec, ContextHooks, StartFailed, Supervisor
+from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, StartFailed, Supervisor
 from custodes.adapters.registry import Registry
 from custodes.policy.history import Record
 from custodes.policy.settings import Settings
@@ -24,8 +25,11 @@ from custodes.supervision.history import recorded
 from custodes.supervision.job import Emit, Services
 from custodes.supervision.lease_actor import HeartActor, LeaseActor
 from custodes.supervision.leases import Leases
+from custodes.supervision.nest import Nest
+from custodes.supervision.owner import OwnerActor
 from custodes.supervision.recovery import close_dead_owners
 from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.slots import Slots
 from custodes.telemetry import attach, capture, current_tracer
 
 logger = logging.getLogger("custodes.supervision")
@@ -56,9 +60,13 @@ class Tree:
 
     services: Services
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, busy: Callable[[], bool]) -> None:
+        """``busy`` says whether a child of any conversation has not ended yet."""
         self._project = project
+        self._busy = busy
         self._store: StoreActor | None = None
+        self._nests: dict[str, Nest] = {}
+        self._owner: OwnerActor | None = None
         self._history: tuple[Record, ...] = ()
         self._history_until = float("-inf")
         self.root = Supervisor(
@@ -68,6 +76,7 @@ class Tree:
                 ChildSpec("leases", self._new_leases, shutdown=10),
                 ChildSpec("heart", lambda: HeartActor(lambda: self.root.ref("leases"))),
                 ChildSpec("conversations", Supervisor),
+                ChildSpec("owner", self._new_owner),
             ),
             strategy="rest_for_one",
             context=ContextHooks(capture, attach),
@@ -90,16 +99,26 @@ class Tree:
             if isinstance(cause, StoreError):
                 raise cause from error
             raise
+        policy = settings.read().policy
         self.services = Services(
             project=self._project,
             settings=settings,
             registry=registry,
+            database=self.database,
             health=self.root.ref("health"),
             leases=Leases(self.root.ref("leases"), self.database),
-            slots=anyio.CapacityLimiter(settings.read().policy.max_parallel),
+            slots=Slots(policy.max_parallel),
+            alive=Slots(policy.max_live),
+            nests=self._nests,
             tracer=current_tracer(),
             emit=emit,
         )
+
+    def watch(self) -> None:
+        """A child is started: what other processes ask of it is looked for until none runs."""
+        if self._owner is not None and not self._owner.watching:
+            with suppress(ActorError):  # it restarts, and sees for itself that a child runs
+                self._owner.watch()
 
     @property
     def conversations(self) -> Supervisor:
@@ -123,6 +142,10 @@ class Tree:
     def _new_store(self) -> StoreActor:
         self._store = StoreActor(self._project)
         return self._store
+
+    def _new_owner(self) -> OwnerActor:
+        self._owner = OwnerActor(self.database, self._busy, self._nests)
+        return self._owner
 
     def _new_leases(self) -> LeaseActor:
         return LeaseActor(self.database, now, lambda: self.root.ref("heart"))

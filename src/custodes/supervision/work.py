@@ -114,7 +114,8 @@ NO_LIMITS = Budget()
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """The limit of a budget that was met. ``needed`` is what one more attempt was reckoned at, from
-    ``source``; None where that cannot be told."""
+    ``source``; None where that cannot be told. For a number of children or a depth ``source`` says where the
+    limit comes from, if not from the budget."""
 
     limit: Limit
     allowed: float
@@ -127,6 +128,10 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         if self.limit == "wall_seconds":
             return f"the fan-out's budget of {self.allowed:g} s is spent; nothing starts after it"
+        if self.limit == "depth" and self.source:
+            return f"children nest {self.allowed:.0f} levels deep ({self.source}); this one would be deeper"
+        if self.limit == "children" and self.source:
+            return f"{self.allowed:.0f} nested children were started ({self.source}); 0 were left"
         if self.limit == "depth":
             return f"the fan-out's budget allows {_level(self.allowed)}; this child would be one deeper"
         budget = f"the fan-out's budget of {self._words(self.allowed)}"

@@ -1,0 +1,280 @@
+"""This process as a client: it was started by a child, and the owner of that does what it asks for.
+
+It writes a request into the project's file and waits for the reply (`requests`). It admits, reserves and
+locks nothing itself, so that all that a child starts stays in its parent's tree, ledger, slots and trace.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import msgspec
+
+from custodes.adapters.port import Failure, Usage
+from custodes.policy.roles import ROLE_DEFAULTS, is_role
+from custodes.policy.trigger import complexity_of
+from custodes.store import Database, StoreError, StoreLocked
+from custodes.supervision import records, requests
+from custodes.supervision.account import Account
+from custodes.supervision.nested_work import PROJECT, RUN, TOKEN, VARIABLES, NestedWork
+from custodes.supervision.outcomes import cancelled, refused
+from custodes.supervision.owner_identity import Owner, proven_dead, this_process
+from custodes.supervision.refusal import budget_refusal
+from custodes.supervision.requests import Request, RequestStatus, prove
+from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.slots import Slots
+from custodes.supervision.tree import DATABASE
+from custodes.supervision.work import Outcome, Refusal, RefusalCategory, Work
+
+logger = logging.getLogger("custodes.supervision")
+
+POLL_S = (0.02, 0.25)
+"""The first and the longest pause between two looks at a reply, in seconds."""
+CHECK_S = 1.0
+"""How often it is checked that the owner lives, in seconds."""
+TAKEN_S = 30.0
+"""How long a living owner may leave a request where it is, in seconds; then it is taken back."""
+END_S = 60.0
+"""How long the end of withdrawn work is waited for, in seconds: its grace and its proof lie well below."""
+
+_UNSET = f"; unset {', '.join(VARIABLES)} to start work of its own"
+
+
+class Client:
+    """Of the attempt that the variables name. ``problem`` is why nothing can be asked for; else None."""
+
+    def __init__(self, project: Path, environ: Mapping[str, str]) -> None:
+        self.run_id = environ[RUN]
+        self.token = environ.get(TOKEN, "")
+        self.conversation = ""
+        """The id of the owner's conversation, which all of it belongs to; known once something was asked."""
+        self.problem = _problem(project, environ)
+        self._path = project / DATABASE
+        self._database: Database | None = None
+        self._opening = anyio.Lock()
+
+    @classmethod
+    def of_this_process(cls, project: Path) -> Client | None:
+        """None: no child has started this process."""
+        return cls(project, os.environ) if os.environ.get(RUN) else None
+
+    def ask(self, run_id: str, work: Work, session: str, account: Account) -> Ask:
+        """``account`` is that of this process's own fan-out, which narrows what the owner allows: the levels
+        of children, the wall seconds, and what tokens and USD its outcomes say that they used."""
+        depth = account.ledger.budget.depth
+        work = msgspec.structs.replace(work, complexity=complexity_of(work.complexity))
+        nested = NestedWork(work=work, session=session, below=None if depth is None else depth - 1)
+        return Ask(self, run_id, nested, account)
+
+    async def database(self) -> Database:
+        """:raises StoreError: it cannot be opened."""
+        async with self._opening:
+            if self._database is None:
+                self._database = await Database.open(self._path, MIGRATIONS)
+            return self._database
+
+    async def aclose(self) -> None:
+        if self._database is not None:
+            await self._database.aclose()
+
+
+class Ask:
+    """One piece of work that the owner is asked for. ``outcome`` is what it has come to."""
+
+    def __init__(self, client: Client, run_id: str, nested: NestedWork, account: Account) -> None:
+        self.outcome: Outcome = cancelled(run_id, nested.work)
+        self._client = client
+        self._run_id = run_id
+        self._nested = nested
+        self._account = account
+        self._status: RequestStatus | None = None
+        """As it was last seen; None until it was asked."""
+
+    async def perform(self, slots: Slots | None = None) -> Outcome:
+        """Ask, once there is a slot, and wait for the end. Cancelled, the work is withdrawn, and its end is
+        waited for (within :data:`END_S`) before the cancel goes on.
+
+        A dead owner has started nothing of what it had not taken. Of mutable work that it had, the outcome is
+        unknown; it is never asked for again.
+        """
+        try:
+            if slots is None:
+                await self._ask()
+            else:
+                await slots.take()
+                try:
+                    await self._ask()
+                finally:
+                    slots.give_back()
+        finally:
+            self._account.settle(self._run_id, self._usage(), unused=not self.outcome.attempts)
+        return self.outcome
+
+    def _usage(self) -> Usage | None:
+        """What all attempts of it together reported; None where none did."""
+        from custodes.adapters.native import added  # which loads what runs programs; a root needs no sum
+
+        told = [attempt.usage for attempt in self.outcome.attempts if attempt.usage is not None]
+        return functools.reduce(added, told) if told else None
+
+    async def _ask(self) -> None:
+        if (late := self._account.may_start()) is not None:
+            self.outcome = refused(self._run_id, self._nested.work, budget_refusal(late, None))
+            return
+        try:
+            database = await self._client.database()
+            asked = await self._write(database)
+            if asked is not None:
+                await self._wait(database, asked)
+        except StoreError as error:
+            self._lose(f"the owner of this work cannot be asked: {error}")
+
+    async def _write(self, database: Database) -> Request | None:
+        """The request as it stands in the file; None where there is nothing to wait for."""
+        client, body = self._client, msgspec.json.encode(self._nested).decode()
+        parent = await database.read(functools.partial(records.open_of_run, run_id=client.run_id))
+        if parent is None:
+            reason = f"the run that this process works for ({RUN}={client.run_id}) has ended{_UNSET}"
+            self._refuse("unavailable", reason)
+            return None
+        client.conversation = parent.conversation
+        if proven_dead(parent.owner):
+            self._lose(_died(parent.owner), dead=True)
+            return None
+        request = Request(
+            id=self._run_id,
+            kind="dispatch",
+            run_id=client.run_id,
+            owner=parent.owner,
+            client=this_process(),
+            proof=prove(client.token, self._run_id, client.run_id, body),
+            body=body,
+            asked=time.time(),
+        )
+        stored = await database.write(functools.partial(requests.ask, request=request), wait_s=5.0)
+        if stored.proof != request.proof:
+            self._refuse("invalid", f"the id {self._run_id} was used for other work already")
+            return None
+        self._status = "asked"
+        return request
+
+    async def _wait(self, database: Database, request: Request) -> None:
+        try:
+            await self._until_answered(database, request)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(END_S):
+                try:
+                    left = await database.write(
+                        functools.partial(requests.withdraw, request_id=request.id), wait_s=5.0
+                    )
+                    if left is not None:
+                        await self._until_answered(database, request)
+                except StoreError as error:
+                    logger.warning("nested run %s could not be withdrawn: %s", request.id, error)
+            raise
+
+    async def _until_answered(self, database: Database, request: Request) -> None:
+        pause, longest = POLL_S
+        begun = checked = anyio.current_time()
+        while True:
+            seen = await self._look(database, request)
+            if seen is not None and self._read(seen):
+                return
+            if anyio.current_time() >= checked + CHECK_S:
+                checked = anyio.current_time()
+                if proven_dead(request.owner):
+                    last = await self._look(database, request)
+                    if last is None or not self._read(last):
+                        self._lose(_died(request.owner), dead=True)
+                    return
+                if self._status == "asked" and await self._given_up(database, request, begun):
+                    return
+            await anyio.sleep(pause)
+            pause = min(pause * 1.5, longest)
+
+    async def _look(self, database: Database, request: Request) -> Request | None:
+        try:
+            return await database.read(functools.partial(requests.find, request_id=request.id))
+        except StoreLocked:
+            return None
+
+    def _read(self, seen: Request) -> bool:
+        """Whether it is answered."""
+        self._status = seen.status
+        if seen.reply is None:
+            return False
+        try:
+            self.outcome = msgspec.json.decode(seen.reply, type=Outcome)
+        except msgspec.DecodeError as error:  # the owner runs another version
+            self._lose(f"the owner's reply cannot be read here: {error}")
+        return True
+
+    async def _given_up(self, database: Database, request: Request, begun: float) -> bool:
+        """Take back what its owner does not take: the run has ended, or nobody there reads requests."""
+        try:
+            runs = await database.read(functools.partial(records.open_of_run, run_id=request.run_id))
+            if runs is not None and anyio.current_time() < begun + TAKEN_S:
+                return False
+            left = await database.write(
+                functools.partial(requests.withdraw, request_id=request.id), wait_s=5.0
+            )
+        except StoreLocked:
+            return False
+        if left is not None:
+            return False
+        reason = f"the owner of this work (pid {request.owner.pid}) did not take it; nothing was started"
+        self._refuse("unavailable", reason)
+        return True
+
+    def _lose(self, why: str, *, dead: bool = False) -> None:
+        """There will be no answer. ``dead``: the owner is, and so takes nothing any more."""
+        if self._status is None or (self._status == "asked" and dead):
+            self._refuse("unavailable", f"{why}; nothing was started")
+        elif not self._mutable:
+            self._refuse("unavailable", f"{why}; how far it came is not known")
+        else:
+            reason = f"{why}; what it changed is not known"
+            failure = Failure(category="provider", reason=reason, outcome="unknown", accepted=True)
+            self.outcome = msgspec.structs.replace(self.outcome, status="unknown", failure=failure)
+
+    @property
+    def _mutable(self) -> bool:
+        work = self._nested.work
+        if work.mutable is None:
+            return not is_role(work.role) or ROLE_DEFAULTS[work.role].mutable
+        return work.mutable
+
+    def _refuse(self, category: RefusalCategory, reason: str) -> None:
+        refusal = Refusal(category=category, reason=reason)
+        self.outcome = refused(self._run_id, self._nested.work, refusal)
+
+
+def _died(owner: Owner) -> str:
+    return f"the owner of this work (pid {owner.pid}) died"
+
+
+def _problem(project: Path, environ: Mapping[str, str]) -> Refusal | None:
+    """What makes these variables no way to an owner of this project."""
+    theirs = environ.get(PROJECT, "")
+    missing = [name for name in (TOKEN, PROJECT) if not environ.get(name)]
+    reason = ""
+    category: Literal["auth", "invalid", "unavailable"] = "unavailable"
+    if missing:
+        category = "auth"
+        reason = f"this process works for run {environ[RUN]} ({RUN}), but {missing[0]} is not set{_UNSET}"
+    elif Path(os.path.realpath(theirs)) != project:
+        category = "invalid"
+        reason = (
+            f"this process works for the project {theirs} ({PROJECT}), and may not start work in {project}, "
+            "past its parent's budget; work for that project would do"
+        )
+    elif not (project / DATABASE).exists():
+        reason = f"{project / DATABASE} is not there, which the run {environ[RUN]} ({RUN}) stands in{_UNSET}"
+    return Refusal(category=category, reason=reason) if reason else None
