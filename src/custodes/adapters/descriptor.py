@@ -31,6 +31,8 @@ Capability = Literal[
     "profile_switch",
 ]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
+MODULES = ("dispatch", "transcript", "profile_switch")
+"""The entrypoints that name a module of the adapter's folder."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 class Entrypoints(msgspec.Struct, frozen=True, kw_only=True):
     dispatch: str | None = None
     transcript: str | None = None
+    profile_switch: str | None = None
     capabilities: tuple[Capability, ...] = ()
 
 
@@ -300,15 +303,16 @@ def _check(found: Descriptor, file: Path) -> None:
         raise wrong("default_effort", f"'{found.default_effort}' is not one of efforts{hint}")
     if len(set(found.efforts)) != len(found.efforts):
         raise wrong("efforts", "names one effort twice")
-    for field in ("dispatch", "transcript"):
+    for field in MODULES:
         module = getattr(found.runtime_entrypoints, field)
         if module is not None and not re.fullmatch(r"[A-Za-z_]\w*\.py", module):
             raise wrong(
                 f"runtime_entrypoints.{field}",
                 f"'{module}' must be the plain name of a Python file in the adapter's folder, as dispatch.py",
             )
-    if found.can("dispatch") and found.runtime_entrypoints.dispatch is None:
-        raise wrong("runtime_entrypoints.dispatch", "is missing, but capabilities has 'dispatch'")
+    for field in ("dispatch", "profile_switch"):
+        if field in found.runtime_entrypoints.capabilities and not getattr(found.runtime_entrypoints, field):
+            raise wrong(f"runtime_entrypoints.{field}", f"is missing, but capabilities has '{field}'")
     if found.endpoint is not None:
         _check_endpoint(found.endpoint, wrong)
     if found.cli is not None and not found.cli.binary.strip():

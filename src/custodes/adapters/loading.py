@@ -19,7 +19,7 @@ from typing import Any
 
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.errors import AdapterError
-from custodes.adapters.port import FindTranscript, Runtime, Transcript
+from custodes.adapters.port import FindTranscript, ProfileSwitch, Runtime, Transcript
 
 _PREFIX = "_custodes_project_adapter_"
 _lock = threading.Lock()
@@ -83,6 +83,24 @@ def load_runtime(descriptor: Descriptor, *, package: str, key: str) -> Runtime:
     if not callable(getattr(runtime, "dispatch", None)):
         raise AdapterError(f"adapter '{descriptor.id}': {file}: what runtime() returns has no dispatch()")
     return runtime
+
+
+def load_profile_switch(descriptor: Descriptor, *, package: str, key: str) -> ProfileSwitch:
+    """Import the descriptor's profile module and make its ProfileSwitch. ``package`` and ``key`` as for
+    `load_runtime`.
+
+    :raises AdapterError: the capability is not declared; no module, one that fails to import or to make one.
+    """
+    name = descriptor.runtime_entrypoints.profile_switch
+    if name is None or not descriptor.can("profile_switch"):
+        raise AdapterError(f"adapter '{descriptor.id}' does not declare 'profile_switch'")
+    file, says = Path(descriptor.folder) / name, "profile_switch(descriptor)"
+    make = _function(descriptor, "profile_switch", file, says, package=package, key=key)
+    try:
+        switch: ProfileSwitch = make(descriptor)
+    except (Exception, SystemExit) as error:
+        raise AdapterError(f"adapter '{descriptor.id}': {file}: {says} failed: {_said(error)}") from error
+    return switch
 
 
 def load_transcript(descriptor: Descriptor, *, package: str, key: str) -> FindTranscript | None:

@@ -19,11 +19,11 @@ import msgspec
 
 from custodes.adapters import trust as trusting
 from custodes.adapters.agents import PROJECT_FILE, read_agents
-from custodes.adapters.descriptor import Descriptor, describe
+from custodes.adapters.descriptor import MODULES, Descriptor, describe
 from custodes.adapters.errors import AdapterError, DescriptorError, UntrustedError, instead, near_miss
-from custodes.adapters.loading import load_runtime, load_transcript
+from custodes.adapters.loading import load_profile_switch, load_runtime, load_transcript
 from custodes.adapters.manifest import Identity, identity, read_mapping
-from custodes.adapters.port import Runtime, Transcript
+from custodes.adapters.port import ProfileSwitch, Runtime, Transcript
 from custodes.adapters.readiness import ReadinessState, readiness_of
 from custodes.adapters.sources import (
     PROJECT_FOLDER,
@@ -136,6 +136,15 @@ class Registry:
         find = load_transcript(found, package=self._packages.get(adapter, ""), key=_key(digest))
         return Transcript() if find is None else find(native_id, os.environ)
 
+    def profile_switch(self, adapter: str) -> ProfileSwitch:
+        """What sets the models of its runtime's profiles, made anew at every call.
+
+        :raises AdapterError: unknown, broken, untrusted, or without that capability.
+        """
+        found = self.descriptor(adapter)
+        digest = self._require_trust(found)
+        return load_profile_switch(found, package=self._packages.get(adapter, ""), key=_key(digest))
+
     def trust(self, adapter: str) -> str:
         """Trust the project's own adapter as it stands now; the digest that is kept.
 
@@ -234,7 +243,7 @@ class _Reading:
         if found.id != source.id:
             what = "its entry point" if source.origin == "entry_point" else "its folder"
             raise DescriptorError(f"{source.file}: id: '{found.id}' is not the name of {what}, '{source.id}'")
-        for field in ("dispatch", "transcript"):
+        for field in MODULES:
             module = getattr(found.runtime_entrypoints, field)
             if module and not (home.folder / module).is_file():
                 raise DescriptorError(

@@ -43,6 +43,7 @@ _COMMANDS = (
     ("cognition:app", "cognition", "Trace a conversation: adapter, model, effort and health of each child."),
     ("health:app", "health", "Show how each model pool stands, and clear one."),
     ("scopes:app", "scopes", "Show which work holds what to write, and release a hold."),
+    ("overseer:app", "overseer", "Watch providers; move profiles off a sick one, and back."),
     ("mcp:mcp", "mcp", "Serve the same to an agent, as its MCP server on stdio."),
     ("completion:completion", "completion", "Print the script that lets your shell complete all this."),
     ("doctor:doctor", "doctor", "Check settings, adapters and database, and change nothing."),
@@ -152,6 +153,7 @@ def _known(error: BaseException) -> CliError | None:
         ("custodes.policy.settings", "SettingsError", "settings"),
         ("custodes.adapters.errors", "AdapterError", "adapters"),
         ("custodes.supervision.plan", "PlanError", "plan"),
+        ("custodes.overseer.reading", "ConfigError", "overseer"),
         ("custodes.store", "StoreError", "store"),
     ):
         loaded = sys.modules.get(module)

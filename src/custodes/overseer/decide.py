@@ -14,6 +14,8 @@ another choice              the same                 back to the primary once th
                                                      within the cooldown `alert_only`
 any                         limited, needs_person,   to the best of the row, whatever the cooldown;
                             dead, absent             `alert_only` where there is none
+any, that could not be      in any way               `alert_only` until its retry is due
+set a moment ago
 any                         degraded                 `alert_only`; with ``switch_degraded`` to a clear one,
                                                      outside the cooldown
 ==========================  =======================  ========================================================
@@ -44,13 +46,19 @@ LEAVING: frozenset[Standing] = frozenset({"limited", "needs_person", "dead", "ab
 
 class ProfileRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered of a profile: the choice it was last left on, until when it moves no more between
-    two that work, the hand-made model it was found on (""), and why it cannot be read or set ("")."""
+    two that work, the hand-made model it was found on (""), and why it cannot be read ("").
+
+    ``failed`` is why it could not be set, ``failures`` how often in a row, ``retry`` when it is tried again.
+    """
 
     profile: str
     choice: Choice | None = None
     cooldown: Deadline | None = None
     hand: str = ""
     problem: str = ""
+    failed: str = ""
+    failures: int = 0
+    retry: Deadline | None = None
 
     def cooling(self, now: Now) -> float:
         """Seconds left of the cooldown."""
@@ -116,6 +124,15 @@ def decide(
     record: ProfileRecord, row: ProfileConfig, config: Config, watches: Mapping[str, Watch], now: Now
 ) -> Decision:
     """One action for one profile; see the table."""
+    found = _wanted(record, row, config, watches, now)
+    if found.to is not None and record.retry is not None and record.retry.remaining(now) > 0:
+        return Decision(profile=record.profile, action="alert_only", kind="problem", why=record.failed)
+    return found
+
+
+def _wanted(
+    record: ProfileRecord, row: ProfileConfig, config: Config, watches: Mapping[str, Watch], now: Now
+) -> Decision:
     name, at = record.profile, record.choice
     if record.problem:
         return Decision(profile=name, action="alert_only", kind="problem", why=record.problem)

@@ -12,15 +12,15 @@ from custodes.overseer.decide import Action, Decision
 from custodes.overseer.watch import Watch
 from custodes.supervision.clock import Now
 
-Kind = Literal["outage", "cooldown", "hand", "problem"]
+Kind = Literal["outage", "cooldown", "hand", "problem", "probe"]
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """Seed 003, "Incident model". Moments are ISO 8601 in UTC.
 
-    ``cause`` is what at most one active incident may have. ``new_model`` is empty where nothing moved;
-    ``profile_affected`` is empty where no profile works on the provider. ``resolved_by`` says who ended it,
-    ``seconds`` how long it lasted.
+    ``opened`` is the timestamp in wall seconds. ``cause`` is what at most one active incident may have.
+    ``new_model`` is empty where nothing moved; ``profile_affected`` where no profile works on the provider.
+    ``resolved_by`` says who ended it, ``seconds`` how long it lasted.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["active", "resolved"] = "active"
     cause: str
     detail: str
+    opened: float
     resolved: str | None = None
     resolved_by: str | None = None
     seconds: float | None = None
@@ -67,11 +68,13 @@ def of_decision(decision: Decision, watch: Watch | None, now: Now) -> Incident:
         recovery_eta=_eta(watch, now) if kind == "outage" else None,
         cause=cause_of(kind, provider, decision.profile),
         detail=decision.why,
+        opened=now.wall,
     )
 
 
 def of_provider(watch: Watch, now: Now) -> Incident:
-    """The incident of a provider that no profile works on now."""
+    """The incident of a provider itself: sick while no profile works on it, or asked wrongly."""
+    kind: Kind = "probe" if watch.condition == "misconfigured" else "outage"
     return Incident(
         id=str(uuid.uuid4()),
         timestamp=iso(now.wall),
@@ -83,9 +86,23 @@ def of_provider(watch: Watch, now: Now) -> Incident:
         old_model="",
         new_model="",
         recovery_eta=_eta(watch, now),
-        cause=cause_of("outage", watch.provider, ""),
-        detail=f"{watch.provider} is {watch.condition.replace('_', ' ')}: {watch.detail}",
+        cause=cause_of(kind, watch.provider, ""),
+        detail=_said(watch),
+        opened=now.wall,
     )
+
+
+def moved(incident: Incident, eta: float, least: float) -> bool:
+    """Whether the recovery that is expected now differs from the incident's by ``least`` seconds or more."""
+    if incident.recovery_eta is None:
+        return True
+    return abs(datetime.fromisoformat(incident.recovery_eta).timestamp() - eta) >= least
+
+
+def _said(watch: Watch) -> str:
+    if watch.condition == "misconfigured":
+        return f"the probe of {watch.provider} is misconfigured ({watch.code}): {watch.detail}"
+    return f"{watch.provider} is {watch.condition.replace('_', ' ')} ({watch.code}): {watch.detail}"
 
 
 def _code(decision: Decision, watch: Watch | None) -> str:

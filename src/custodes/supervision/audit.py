@@ -29,17 +29,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def append(project: Path, entry: Entry) -> None:
-    """Add a line of JSON to the log, made where it is missing (mode 0600). Blocks.
+    """Add a line of JSON to the log. Blocks. :raises OSError: it cannot be written."""
+    append_line(project / LOG, msgspec.json.encode(entry))
+
+
+def append_line(file: Path, line: bytes) -> None:
+    """Add a line to a file, made where it is missing (mode 0600). Blocks.
 
     One write to an append-only descriptor: lines of several processes never mix.
 
     :raises OSError: it cannot be written.
     """
-    log = project / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, msgspec.json.encode(entry) + b"\n")
+        os.write(descriptor, line + b"\n")
     finally:
         os.close(descriptor)
 

@@ -109,4 +109,32 @@ MIGRATIONS: tuple[Migration, ...] = (
         """,
         "CREATE INDEX requests_open ON requests (owner) WHERE status <> 'answered'",
     ),
+    (
+        "CREATE TABLE overseer_watches (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE overseer_profiles (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE overseer_intents (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE overseer_holder (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL) STRICT",
+        """
+        CREATE TABLE overseer_incidents (
+            id TEXT PRIMARY KEY,
+            cause TEXT NOT NULL,
+            status TEXT NOT NULL,
+            opened REAL NOT NULL,
+            body TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE UNIQUE INDEX overseer_one_active ON overseer_incidents (cause) WHERE status = 'active'",
+        "CREATE INDEX overseer_incidents_by_age ON overseer_incidents (opened)",
+        """
+        CREATE TABLE overseer_notices (
+            channel TEXT NOT NULL,
+            key TEXT NOT NULL,
+            since REAL NOT NULL,
+            delivered INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (channel, key)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX overseer_notices_waiting ON overseer_notices (since) WHERE delivered = 0",
+    ),
 )

@@ -1,0 +1,99 @@
+"""One overseer for a project: who it is, so that a second one goes, and a dead one holds nothing up."""
+
+from __future__ import annotations
+
+import msgspec
+
+from custodes.store import Connection, Database
+from custodes.supervision.clock import Now
+from custodes.supervision.owner_identity import Owner, pid_space, proven_dead, this_process
+
+BEAT_S = 30.0
+"""How often an overseer says that it still runs, in seconds."""
+SILENT_S = 10 * BEAT_S
+"""Of an overseer whose process cannot be looked for from here (another container's), so long a silence is
+taken for its end. Two at once would do no harm that lasts: incidents are single and switches look first."""
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """``since`` in wall seconds."""
+
+    owner: Owner
+    since: float
+    beat: Now
+
+    def gone(self, now: Now) -> bool:
+        """Whether it holds the project no longer."""
+        if proven_dead(self.owner):
+            return True
+        elsewhere = self.owner.space != pid_space()
+        silent = now.uptime - self.beat.uptime if self.beat.boot == now.boot else SILENT_S
+        return elsewhere and silent >= SILENT_S
+
+
+class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the store's are
+    """Another overseer has the project. ``pid`` is its process."""
+
+    def __init__(self, holder: Holder, now: Now) -> None:
+        self.pid = holder.owner.pid
+        minutes = max(0.0, now.wall - holder.since) / 60
+        super().__init__(
+            f"an overseer already runs here (pid {self.pid}, for {minutes:.0f} min); one is enough"
+        )
+
+
+async def take(database: Database, now: Now, me: Owner | None = None) -> Holder:
+    """Be the project's overseer. :raises AlreadyRunning: another one is."""
+    mine = Holder(owner=me or this_process(), since=now.wall, beat=now)
+
+    async def fold(connection: Connection) -> Holder | None:
+        found = await look(connection)
+        if found is not None and found.owner != mine.owner and not found.gone(now):
+            return found
+        await _put(connection, mine)
+        return None
+
+    other = await database.write(fold, wait_s=5.0)
+    if other is not None:
+        raise AlreadyRunning(other, now)
+    return mine
+
+
+async def beat(database: Database, mine: Holder, now: Now) -> None:
+    """Say that it still runs. :raises AlreadyRunning: another one took the project over."""
+
+    async def fold(connection: Connection) -> Holder | None:
+        found = await look(connection)
+        if found is not None and found.owner != mine.owner:
+            return found
+        await _put(connection, msgspec.structs.replace(mine, beat=now))
+        return None
+
+    other = await database.write(fold, wait_s=5.0)
+    if other is not None:
+        raise AlreadyRunning(other, now)
+
+
+async def leave(database: Database, mine: Holder) -> None:
+    """Let the project go, where it is still held."""
+
+    async def fold(connection: Connection) -> None:
+        found = await look(connection)
+        if found is not None and found.owner == mine.owner:
+            await connection.execute_fetchall("DELETE FROM overseer_holder")
+
+    await database.write(fold, wait_s=5.0)
+
+
+async def look(connection: Connection) -> Holder | None:
+    """Who holds the project, dead or alive; None also where the row is torn, which then holds nothing."""
+    rows = list(await connection.execute_fetchall("SELECT body FROM overseer_holder"))
+    try:
+        return msgspec.json.decode(rows[0][0], type=Holder) if rows else None
+    except msgspec.DecodeError:
+        return None
+
+
+async def _put(connection: Connection, holder: Holder) -> None:
+    body = msgspec.json.encode(holder).decode()
+    await connection.execute_fetchall("INSERT OR REPLACE INTO overseer_holder VALUES (1, ?)", (body,))

@@ -1,0 +1,247 @@
+"""The overseer as a tree: a probe for each endpoint, one desk that decides, the notifier, the look at pools.
+
+::
+
+    overseer (rest_for_one)
+    ├── desk        holds the Overseer; everything that is heard passes here, one at a time
+    ├── notifier    delivers what waits, at its own pace
+    ├── pools       watches the breaker's pools, where a provider is mapped to any
+    ├── presence    says that this overseer still runs
+    └── probes (one_for_one)
+        └── one for each distinct endpoint
+
+A crash of the desk restarts it from the database, with all that talk to it; one of a probe that probe alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import anyio
+import msgspec
+
+from custodes.actors import Actor, ActorRef, ChildSpec, Message, Supervisor, handles
+from custodes.overseer import holder
+from custodes.overseer.ask import Ask
+from custodes.overseer.config import Config
+from custodes.overseer.endpoint import Endpoint, endpoints
+from custodes.overseer.holder import BEAT_S, AlreadyRunning, Holder
+from custodes.overseer.notify import Postman
+from custodes.overseer.overseer import Overseer
+from custodes.overseer.probe import Answer
+from custodes.overseer.watch import pause, resting
+from custodes.store import Connection, Database, StoreError
+from custodes.supervision.breaker import Pool
+from custodes.supervision.clock import Now
+from custodes.supervision.pool_table import load_pools
+
+logger = logging.getLogger("custodes.overseer")
+
+AGAIN_S = 30.0
+"""How long to wait, in seconds, where the database could not be used."""
+LOOK_S = 1.0
+"""How often it is looked whether another process has written to the database (a counter in memory)."""
+DELIVER_S = 5.0
+
+
+class Heard(msgspec.Struct, Message[float], frozen=True):
+    """An endpoint's answer. Replied with the seconds until it is to be asked again."""
+
+    endpoint: Endpoint
+    answer: Answer
+
+
+class Due(msgspec.Struct, Message[float], frozen=True):
+    """How long an endpoint is not to be asked yet, in seconds."""
+
+    endpoint: Endpoint
+
+
+class PoolsSeen(msgspec.Struct, Message[None], frozen=True):
+    pools: dict[str, Pool]
+
+
+class Turn(msgspec.Struct, Message[None], frozen=True):
+    """To oneself: the next one."""
+
+
+class Desk(Actor):
+    def __init__(self, make: Callable[[], Overseer], now: Callable[[], Now]) -> None:
+        self._overseer = make()
+        self._now = now
+
+    async def on_start(self) -> None:
+        await self._overseer.start()
+
+    @handles(Heard)
+    async def heard(self, message: Heard) -> float:
+        overseer = self._overseer
+        try:
+            await overseer.hear(message.endpoint, message.answer)
+            await overseer.act()
+        except* StoreError as errors:
+            logger.warning(
+                "what was heard of %s is not kept: %s", message.endpoint.name, errors.exceptions[0]
+            )
+            return_s = AGAIN_S
+        else:
+            return_s = self._over(message.endpoint, pause)
+        return return_s
+
+    @handles(Due)
+    async def due(self, message: Due) -> float:
+        return self._over(message.endpoint, resting)
+
+    @handles(PoolsSeen)
+    async def pools_seen(self, message: PoolsSeen) -> None:
+        try:
+            if await self._overseer.see_pools(message.pools):
+                await self._overseer.act()
+        except* StoreError as errors:
+            logger.warning("what work met with is not kept: %s", errors.exceptions[0])
+
+    def _over(self, endpoint: Endpoint, rule: Callable[..., float]) -> float:
+        """The soonest of the providers behind it."""
+        overseer, now = self._overseer, self._now()
+        return min(rule(overseer.watches[name], now, overseer.config) for name in endpoint.providers)
+
+
+class Probe(Actor):
+    """Asks one endpoint, tells the desk, and waits for as long as that says."""
+
+    def __init__(self, endpoint: Endpoint, ask: Ask, timeout: float, desk: Callable[[], ActorRef]) -> None:
+        self._endpoint = endpoint
+        self._ask = ask
+        self._timeout = timeout
+        self._desk = desk
+
+    async def on_start(self) -> None:
+        self.context.ref.tell(Turn())
+
+    @handles(Turn)
+    async def turn(self, _: Turn) -> None:
+        await anyio.sleep(await self._desk().ask(Due(self._endpoint)))
+        while True:
+            answer = await self._ask(self._endpoint, self._timeout)
+            await anyio.sleep(await self._desk().ask(Heard(self._endpoint, answer)))
+
+
+class Notifier(Actor):
+    def __init__(self, postman: Postman) -> None:
+        self._postman = postman
+
+    async def on_start(self) -> None:
+        self.context.ref.tell(Turn())
+
+    @handles(Turn)
+    async def turn(self, _: Turn) -> None:
+        while True:
+            try:
+                await self._postman.deliver()
+            except* StoreError as errors:
+                logger.warning("nothing can be delivered now: %s", errors.exceptions[0])
+            await anyio.sleep(DELIVER_S)
+
+
+class PoolLook(Actor):
+    """Tells the desk of the pools, first as they stand and then whenever another process changed them."""
+
+    def __init__(self, names: Iterable[str], database: Database, desk: Callable[[], ActorRef]) -> None:
+        self._names = frozenset(names)
+        self._database = database
+        self._desk = desk
+
+    async def on_start(self) -> None:
+        self.context.ref.tell(Turn())
+
+    @handles(Turn)
+    async def turn(self, _: Turn) -> None:
+        version: Any = None
+        seen: dict[str, Pool] | None = None
+        while True:
+            try:
+                if (found := await self._database.read(_version)) != version:
+                    pools = await self._database.read(lambda c: load_pools(c, self._names))
+                    version = found
+                    if pools != seen:
+                        seen = pools
+                        await self._desk().ask(PoolsSeen(pools))
+            except StoreError as error:
+                logger.warning("the pools cannot be looked at: %s", error)
+            await anyio.sleep(LOOK_S)
+
+
+class Presence(Actor):
+    """``lost`` is called where another overseer has taken the project over."""
+
+    def __init__(
+        self, mine: Holder, database: Database, now: Callable[[], Now], lost: Callable[[AlreadyRunning], None]
+    ) -> None:
+        self._mine = mine
+        self._database = database
+        self._now = now
+        self._lost = lost
+
+    async def on_start(self) -> None:
+        self.context.ref.tell(Turn())
+
+    @handles(Turn)
+    async def turn(self, _: Turn) -> None:
+        while True:
+            await anyio.sleep(BEAT_S)
+            try:
+                await holder.beat(self._database, self._mine, self._now())
+            except AlreadyRunning as error:
+                self._lost(error)
+                await anyio.sleep_forever()
+            except StoreError as error:
+                logger.warning("that this overseer runs cannot be written: %s", error)
+
+
+def tree(
+    config: Config,
+    database: Database,
+    mine: Holder,
+    *,
+    make: Callable[[], Overseer],
+    ask: Ask,
+    postman: Postman,
+    now: Callable[[], Now],
+    lost: Callable[[AlreadyRunning], None],
+) -> Supervisor:
+    """The tree, ready to run. ``make`` makes the desk's Overseer, anew after each crash."""
+    root: Supervisor
+
+    def desk() -> ActorRef:
+        return root.ref("desk")
+
+    def probes() -> Supervisor:
+        return Supervisor(
+            [
+                ChildSpec(each.name, lambda each=each: Probe(each, ask, config.health_timeout, desk))  # type: ignore[misc]  # bound now
+                for each in endpoints(config)
+            ]
+        )
+
+    pools = {pool for provider in config.providers.values() for pool in provider.pools}
+    looks = [ChildSpec("pools", lambda: PoolLook(pools, database, desk))] if pools else []
+    root = Supervisor(
+        [
+            ChildSpec("desk", lambda: Desk(make, now), shutdown=150),
+            ChildSpec("notifier", lambda: Notifier(postman)),
+            *looks,
+            ChildSpec("presence", lambda: Presence(mine, database, now, lost)),
+            ChildSpec("probes", probes),
+        ],
+        strategy="rest_for_one",
+        id="overseer",
+    )
+    return root
+
+
+async def _version(connection: Connection) -> int:
+    """A number that changes when another connection has written. It is the reader's own, so ask it there."""
+    ((found,),) = await connection.execute_fetchall("PRAGMA data_version")
+    return int(found)
