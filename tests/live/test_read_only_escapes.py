@@ -8,6 +8,7 @@ that approves everything.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,30 +19,49 @@ from typing import Any
 import pytest
 
 from live.harness import Drive, Target, targets
+from support.loopback.http import WIRES
+from support.loopback.protocol import Call, Wire
 from support.loopback.provider import Provider
 
 pytestmark = [pytest.mark.live, pytest.mark.anyio]
 
 TARGETS = targets()
-Call = tuple[str, dict[str, object]]
+RESULTS = {
+    "anthropic": re.compile(r'"type": "tool_result"'),
+    "responses": re.compile(r'"type": "(?:function|custom_tool)_call_output"'),
+    "chat": re.compile(r'"role": "tool"'),
+    "gemini": re.compile(r'"functionResponse"'),
+}
+"""What the result of a call looks like in the next request."""
 
 
-def shell(name: str, **more: object) -> Call:
+def shell(name: str, **more: Any) -> Call:
     return name, {"command": "echo hi > wrote.txt", **more}
 
 
-WRITES: dict[str, object] = {
+WRITES: dict[str, Any] = {
     "file_path": "wrote.txt",
     "filePath": "wrote.txt",
     "path": "wrote.txt",
     "content": "hi",
 }
+GEMINI: Sequence[Call] = [
+    ("exit_plan_mode", {"plan_filename": "p.md"}),
+    shell("run_shell_command"),
+    ("write_file", WRITES),
+]
+CLAUDE: Sequence[Call] = [
+    ("ExitPlanMode", {"plan": "- write"}),
+    shell("Bash"),
+    ("Task", {"description": "x", "prompt": "write", "subagent_type": "general-purpose"}),
+    ("Write", WRITES),
+]
 WAYS_OUT: dict[str, Sequence[Call]] = {
-    "gemini": [
-        ("exit_plan_mode", {"plan_filename": "p.md"}),
-        shell("run_shell_command"),
-        ("write_file", WRITES),
-    ],
+    "claude": CLAUDE,
+    "acp-claude": CLAUDE,
+    "acp-codex": [shell("exec")],
+    "acp-gemini": GEMINI,
+    "gemini": GEMINI,
     "qwen": [
         ("exit_plan_mode", {"plan": "- write"}),
         shell("run_shell_command", is_background=False),
@@ -71,7 +91,7 @@ def anyio_backend() -> str:
 async def test_no_way_out_of_read_only_work_is_open(adapter: str, tmp_path: Path) -> None:
     target = TARGETS[adapter]
     if target.program is None:
-        pytest.skip(f"{target.binary} is not installed: scripts/runtimes install {adapter}")
+        pytest.skip(f"{target.binary} is not installed: scripts/runtimes install {target.adapter}")
     calls = WAYS_OUT[adapter]
     assert await tried(target, calls, tmp_path, mutable=False) == len(calls)
     assert not (tmp_path / "work" / "wrote.txt").exists()
@@ -81,7 +101,7 @@ async def test_no_way_out_of_read_only_work_is_open(adapter: str, tmp_path: Path
 async def test_the_same_calls_write_where_the_work_may(adapter: str, tmp_path: Path) -> None:
     target = TARGETS[adapter]
     if target.program is None:
-        pytest.skip(f"{target.binary} is not installed: scripts/runtimes install {adapter}")
+        pytest.skip(f"{target.binary} is not installed: scripts/runtimes install {target.adapter}")
     await tried(target, WAYS_OUT[adapter], tmp_path, mutable=True)
     assert (tmp_path / "work" / "wrote.txt").exists()
 
@@ -106,19 +126,29 @@ def caller(calls: Sequence[Call]) -> Iterator[tuple[Provider, list[str]]]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-            gemini = "enerateContent" in self.path
-            if not (gemini or self.path.endswith("/chat/completions")):
+            path = self.path.partition("?")[0]
+            wire = next((each for each in WIRES if each.speaks(path)), None)
+            if wire is None:
                 self._send(b"{}", "application/json")
                 return
+            call = self._next(wire, body) if wire.tools(body) else None
+            model = wire.model(path, body)
+            if wire.streams(path, body):
+                # Each call has an id of its own.
+                own = b"loopback%02d" % (len(taken) + 1)
+                said = b"".join(wire.events(model, "Done.", call))
+                self._send(said.replace(b"loopback01", own), "text/event-stream")
+            else:
+                self._send(json.dumps(wire.whole(model, "Done.", call)).encode(), "application/json")
+
+        def _next(self, wire: Wire, body: dict[str, Any]) -> Call | None:
             with lock:
-                turn = json.dumps(body).count('"functionResponse"' if gemini else '"role": "tool"')
+                turn = len(RESULTS[wire.name].findall(json.dumps(body)))
                 if turn > len(taken):
                     taken.append(calls[turn - 1][0] if turn <= len(calls) else "")
-            call = calls[turn] if turn < len(calls) else None
-            answer = gemini_answer(call) if gemini else chat_answer(call, turn)
-            self._send(b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in answer))
+                return calls[turn] if turn < len(calls) else None
 
-        def _send(self, data: bytes, kind: str = "text/event-stream") -> None:
+        def _send(self, data: bytes, kind: str) -> None:
             self.send_response(200)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
@@ -138,25 +168,3 @@ def caller(calls: Sequence[Call]) -> Iterator[tuple[Provider, list[str]]]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def gemini_answer(call: Call | None) -> list[dict[str, Any]]:
-    part = {"functionCall": {"name": call[0], "args": call[1]}} if call else {"text": "Done."}
-    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
-    return [{"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1}}]
-
-
-def chat_answer(call: Call | None, turn: int) -> list[dict[str, Any]]:
-    delta: dict[str, Any] = {"role": "assistant", "content": "Done."}
-    if call:
-        function = {"name": call[0], "arguments": json.dumps(call[1])}
-        made = {"index": 0, "id": f"call_{turn}", "type": "function", "function": function}
-        delta = {"role": "assistant", "content": None, "tool_calls": [made]}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    return [
-        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
-        {
-            "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}],
-            "usage": usage,
-        },
-    ]
