@@ -71,8 +71,9 @@ class Registry:
     @staticmethod
     def discover(project: Path) -> Registry:
         """A project's registry. Never raises for a broken adapter or project file: see `errors`."""
-        project = project.resolve()
         with _lock:
+            if project not in _registries:  # its keys are real paths
+                project = project.resolve()
             own = project_sources(project)
             stamp = _stamp(project, own)
             known = _registries.get(project)
@@ -291,10 +292,9 @@ def _key(digest: str) -> str:
 
 
 def _stamp(project: Path, own: tuple[Source, ...]) -> _Stamp:
-    """Everything discovery looks at, by stats alone."""
+    """Everything discovery looks at that may change while we run, by stats alone: not the built-ins."""
     return (
-        identity(project / PROJECT_FILE),
-        tuple((source.id, identity(source.file)) for source in builtin_sources()),
+        identity(f"{project}/{PROJECT_FILE}"),
         tuple((source.id, identity(source.file)) for source in _entry_points()[0]),
         tuple((source.id, _signature(source.folder)) for source in own),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -37,11 +39,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / FILE
 
 
+@cache
 def builtin_sources() -> tuple[Source, ...]:
+    """Looked for once: what is installed is what is running."""
     home = Path(__file__).parent
     return tuple(
         Source(id=folder.name, origin="builtin", folder=folder, package=f"{__package__}.{folder.name}")
-        for folder in _folders(home)
+        for folder in _folders(str(home))
     )
 
 
@@ -49,19 +53,19 @@ def project_sources(project: Path) -> tuple[Source, ...]:
     """The folders under the project's ``.coding-os/adapters``; one without an ``adapter.yaml`` is none."""
     return tuple(
         Source(id=folder.name, origin="project", folder=folder)
-        for folder in _folders(project / PROJECT_FOLDER)
+        for folder in _folders(f"{project}/{PROJECT_FOLDER}")
     )
 
 
-def _folders(parent: Path) -> Iterator[Path]:
+def _folders(parent: str) -> Iterator[Path]:
+    """By plain strings: it is asked at every admission, where pathlib would be most of the cost."""
     try:
-        entries = sorted(parent.iterdir())
+        names = sorted(os.listdir(parent))  # noqa: PTH208
     except OSError:
         return
-    for folder in entries:
-        file = folder / FILE
-        if file.is_symlink() or file.exists():
-            yield folder
+    for name in names:
+        if os.path.lexists(f"{parent}/{name}/{FILE}"):
+            yield Path(parent, name)
 
 
 def entry_point_sources() -> tuple[tuple[Source, ...], dict[str, str]]:
@@ -109,4 +113,4 @@ def _locate(module: str) -> Path:
 
 def import_path_identity() -> tuple[tuple[str, Identity | None], ...]:
     """Changes when a package may have been installed or removed: what the entry points are cached by."""
-    return tuple((place, identity(Path(place))) for place in sys.path)
+    return tuple((place, identity(place or ".")) for place in sys.path)

@@ -71,7 +71,7 @@ def folder_digest(folder: Path) -> str:
     total = hashlib.sha256()
     for name, path, at in _entries(folder):
         if stat.S_ISLNK(at.st_mode):
-            kind, content = "link", os.fsencode(path.readlink())
+            kind, content = "link", os.fsencode(os.readlink(path))  # noqa: PTH115 - a plain string
         elif stat.S_ISDIR(at.st_mode):
             kind, content = "folder", b""
         else:
@@ -163,13 +163,16 @@ def _write(file: Path, content: TrustFile) -> None:
         raise
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
-    """Every entry under the folder in one order everywhere: relative name, path, lstat."""
+def _entries(folder: Path) -> Iterator[tuple[str, str, os.stat_result]]:
+    """Every entry under the folder in one order everywhere: relative name, path, lstat.
+
+    By plain strings: it is asked at every admission, where pathlib would be most of the cost.
+    """
     if folder.is_symlink():
         raise UntrustedError(f"{folder}: is a link; put the adapter's files there themselves")
-    root = folder.resolve()
+    top = str(folder)
     count = size = 0
-    pending = [folder]
+    pending = [top]
     while pending:
         here = pending.pop()
         try:
@@ -178,7 +181,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
         except OSError as error:
             raise UntrustedError(f"{here}: cannot be read: {error.strerror}") from error
         for entry in entries:
-            path = Path(entry.path)
+            path = entry.path
             try:
                 at = entry.stat(follow_symlinks=False)
             except OSError as error:
@@ -188,16 +191,16 @@ def _entries(folder: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
             if count > MAX_FILES or size > MAX_BYTES:
                 raise UntrustedError(f"{folder}: holds more than {MAX_FILES} entries or {MAX_BYTES} bytes")
             if stat.S_ISLNK(at.st_mode):
-                if not path.resolve().is_relative_to(root):
+                if not Path(path).resolve().is_relative_to(folder.resolve()):
                     raise UntrustedError(f"{path}: is a link that leaves the adapter's folder")
             elif stat.S_ISDIR(at.st_mode):
                 pending.append(path)
             elif not stat.S_ISREG(at.st_mode):
                 raise UntrustedError(f"{path}: is neither a file, a folder nor a link")
-            yield str(path.relative_to(folder)), path, at
+            yield path[len(top) + 1 :], path, at
 
 
-def _content(path: Path) -> bytes:
+def _content(path: str) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
