@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from custodes.adapters.descriptor import Descriptor
 from custodes.policy.roles import ROLE_DEFAULTS, Role
-from custodes.supervision.evidence import schema_for
+from custodes.supervision.evidence import schema_text
 
 
 def prompt_for(role: Role, prompt: str, descriptor: Descriptor) -> str:
@@ -16,5 +14,5 @@ def prompt_for(role: Role, prompt: str, descriptor: Descriptor) -> str:
     return (
         f"You are the {role}. {ROLE_DEFAULTS[role].purpose}\n\n{prompt}\n\n"
         "Answer with one JSON object and nothing else. It must fit this JSON Schema:\n"
-        f"{json.dumps(schema_for(role))}"
+        f"{schema_text(role)}"
     )
