@@ -9,9 +9,7 @@ nothing here, and an operator's clear is what says "try again".
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -19,8 +17,11 @@ import msgspec
 
 from custodes.adapters.descriptor import Descriptor, is_loopback, url_problem
 from custodes.adapters.manifest import identity
+from custodes.adapters.program import Program, find_program
 
 Code = Literal["", "error", "untrusted", "missing", "no_program", "no_key", "endpoint"]
+Found = Mapping[str, Program | None]
+"""An adapter's programs, by name; None for one that PATH does not have."""
 
 
 class ReadinessState(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,15 +35,16 @@ class ReadinessState(msgspec.Struct, frozen=True, kw_only=True):
 
 def readiness_of(descriptor: Descriptor, environ: Mapping[str, str]) -> ReadinessState:
     """The state of an adapter that may be used (trust is the registry's question, asked before)."""
-    code, reason = _problem(descriptor, environ)
-    return ReadinessState(
-        ready=not reason, reason=reason, code=code, fingerprint=_fingerprint(descriptor, environ, reason)
-    )
+    names = [descriptor.cli.binary] if descriptor.cli else []
+    names += [model.argv[0] for model in descriptor.models if model.argv]
+    found = {name: find_program(name, environ.get("PATH")) for name in names}
+    code, reason = _problem(descriptor, environ, found)
+    looked_at = (reason, msgspec.json.encode(descriptor).decode(), *_looked_at(descriptor, environ, found))
+    return ReadinessState(ready=not reason, reason=reason, code=code, fingerprint=_fingerprint(looked_at))
 
 
-def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, str]:
-    path = environ.get("PATH")
-    if descriptor.cli and not shutil.which(descriptor.cli.binary, path=path):
+def _problem(descriptor: Descriptor, environ: Mapping[str, str], found: Found) -> tuple[Code, str]:
+    if descriptor.cli and not found[descriptor.cli.binary]:
         return "missing", f"program '{descriptor.cli.binary}' was not found on PATH"
     if descriptor.readiness.programs:
         programs = [model for model in descriptor.models if model.argv]
@@ -52,7 +54,7 @@ def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, 
                 "no_program",
                 f"no program is named; name one in {file}: models: [{{id: test, argv: [make, test]}}]",
             )
-        if not any(shutil.which(model.argv[0], path=path) for model in programs):
+        if not any(found[model.argv[0]] for model in programs):
             names = ", ".join(f"'{model.argv[0]}'" for model in programs)
             return "missing", f"none of its programs was found: {names}"
     if descriptor.endpoint:
@@ -73,20 +75,16 @@ def _problem(descriptor: Descriptor, environ: Mapping[str, str]) -> tuple[Code, 
     return "", ""
 
 
-def _fingerprint(descriptor: Descriptor, environ: Mapping[str, str], reason: str) -> str:
+def _fingerprint(looked_at: Iterable[str]) -> str:
     total = hashlib.sha256()
-    for part in (reason, msgspec.json.encode(descriptor).decode(), *_looked_at(descriptor, environ)):
+    for part in looked_at:
         total.update(part.encode("utf-8", "surrogateescape") + b"\0")
     return total.hexdigest()[:32]
 
 
-def _looked_at(descriptor: Descriptor, environ: Mapping[str, str]) -> Iterator[str]:
-    path = environ.get("PATH")
-    programs = [descriptor.cli.binary] if descriptor.cli else []
-    programs += [model.argv[0] for model in descriptor.models if model.argv]
-    for program in programs:
-        found = shutil.which(program, path=path)
-        yield f"{program}={found and os.path.realpath(found)}:{found and identity(Path(found))}"
+def _looked_at(descriptor: Descriptor, environ: Mapping[str, str], found: Found) -> Iterator[str]:
+    for name, program in found.items():
+        yield f"{name}={program and program.real}:{program and program.at}"
     for name in descriptor.readiness.files:
         yield f"{name}:{identity(Path(name).expanduser())}"
     variables = list(descriptor.readiness.env)

@@ -30,6 +30,8 @@ class ReadinessView(Protocol):
     def ready(self) -> bool: ...
     @property
     def reason(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
 
 
 class RegistryView(Protocol):
@@ -45,11 +47,13 @@ class RegistryView(Protocol):
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
-    """An eligible adapter. ``reason`` says why it is not ready."""
+    """An eligible adapter. ``reason`` says why it is not ready; ``fingerprint`` is what an auth or
+    configuration failure of it is remembered by, "" where that is not known."""
 
     descriptor: Descriptor
     ready: bool = True
     reason: str = ""
+    fingerprint: str = ""
 
     @property
     def id(self) -> str:
@@ -80,7 +84,14 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
                 ineligible[agent] = "it does not declare dispatch"
             elif readiness:
                 state = registry.readiness(agent)
-                adapters.append(Adapter(descriptor=descriptor, ready=state.ready, reason=state.reason))
+                adapters.append(
+                    Adapter(
+                        descriptor=descriptor,
+                        ready=state.ready,
+                        reason=state.reason,
+                        fingerprint=state.fingerprint,
+                    )
+                )
             else:
                 adapters.append(Adapter(descriptor=descriptor))
         return cls(adapters=tuple(adapters), ineligible=ineligible)

@@ -65,6 +65,8 @@ class AttemptRun:
     services: Services
     route: Route
     admission: Admission
+    registry: Registry
+    """The adapters as they were when it was admitted."""
     number: int
     covers: str | None
     hold: Hold
@@ -101,7 +103,7 @@ class AttemptRun:
             fallback_reason=self.covers,
             repair=self.repair is not None,
         )
-        descriptor = self.services.registry().descriptors[route.adapter]
+        descriptor = self.registry.descriptors[route.adapter]
         span = self.services.tracer.attempt(
             parent,
             number=self.number,
@@ -175,9 +177,7 @@ class AttemptRun:
             request = request_for(job, route, descriptor, self.services.project, environment, self.repair)
             self.services.nests[job.run_id] = nest
             try:
-                result = await call_runtime(
-                    self.services.registry(), request, route.adapter, self._on_progress
-                )
+                result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
             finally:
                 del self.services.nests[job.run_id]
                 await nest.close()

@@ -131,8 +131,8 @@ class Dispatch:
         if not self.attempts:
             return {}
         last = self.attempts[-1]
-        descriptor = self.services.registry().descriptors.get(last.adapter)
-        return metadata_of(self.job.role, descriptor.provider if descriptor else "", last)
+        adapter = self.job.question.catalog.find(last.adapter)
+        return metadata_of(self.job.role, adapter.descriptor.provider if adapter else "", last)
 
     @asynccontextmanager
     async def _turn(self, scope: Scope) -> AsyncIterator[Hold]:
@@ -174,10 +174,10 @@ class Dispatch:
                 if pause is not None and anyio.current_time() + pause <= wait_until:
                     return _Pause(pause)
                 return await self._refused(answer)
-            route, admission = answer
+            route, admission, registry = answer
             if covers is None and route != job.candidates[0]:
                 covers = "capacity"
-            end = await self._attempt(route, admission, hold, covers=covers)
+            end = await self._attempt(route, admission, registry, hold, covers=covers)
             if isinstance(end, Outcome):
                 return end
             failure, repair = end
@@ -196,6 +196,7 @@ class Dispatch:
         self,
         route: Route,
         admission: Admission,
+        registry: Registry,
         hold: Hold,
         *,
         covers: str | None = None,
@@ -208,6 +209,7 @@ class Dispatch:
             self.services,
             route,
             admission,
+            registry,
             number=number,
             covers=covers,
             hold=hold,
@@ -236,8 +238,11 @@ class Dispatch:
             return end
         return self.outcome(failed_status(end[0], self.job.mutable), failure=end[0])
 
-    async def _admit(self, candidates: tuple[Route, ...], hold: Hold) -> tuple[Route, Admission] | Refusal:
-        """A ticket for the first candidate that may run now, or why none may."""
+    async def _admit(
+        self, candidates: tuple[Route, ...], hold: Hold
+    ) -> tuple[Route, Admission, Registry] | Refusal:
+        """A ticket for the first candidate that may run now, with the adapters as they then were; or why
+        none may."""
         job, services = self.job, self.services
         if (late := job.account.may_start()) is not None:
             return budget_refusal(late, job.candidates[0])
@@ -252,7 +257,8 @@ class Dispatch:
         services.slots.limit = settings.policy.max_parallel
         services.alive.limit = settings.policy.max_live
         registry = services.registry()
-        live, unavailable = _live(candidates, Catalog.of(registry))
+        catalog = Catalog.of(registry)
+        live, unavailable = _live(candidates, catalog)
         passed_over = (*job.passed_over, *unavailable)
         if not live:
             return self._refusal("unavailable", unavailable[0], (*job.passed_over, *unavailable[1:]))
@@ -262,7 +268,7 @@ class Dispatch:
             return budget_refusal(short[0], described[0][0], (*passed_over, *map(str, short[1:])))
         passed_over = (*passed_over, *map(str, short))
         ask = Admit(
-            candidates=tuple(_candidate(route, registry) for route in live),
+            candidates=tuple(_candidate(route, catalog) for route in live),
             attempt=AttemptStart(
                 run_id=job.run_id,
                 number=len(self.attempts) + 1,
@@ -291,7 +297,7 @@ class Dispatch:
         if (gone := job.account.begin(job.run_id, job.work, route, descriptor)) is not None:
             await withdraw(services.health, ask)
             return budget_refusal(gone, route, passed_over)
-        return route, answer
+        return route, answer, registry
 
     def _trace_blocked(self, refused: Refused) -> None:
         """A span for each candidate that did not let the work in."""
@@ -336,13 +342,14 @@ class Dispatch:
         self.services.emit(event, self.job.conversation, self.job.run_id, **fields)
 
 
-def _candidate(route: Route, registry: Registry) -> Candidate:
+def _candidate(route: Route, catalog: Catalog) -> Candidate:
+    adapter = catalog.find(route.adapter)
     return Candidate(
         pool=route.pool,
         adapter=route.adapter,
         model=route.model,
         effort=route.effort,
-        fingerprint=registry.readiness(route.adapter).fingerprint or None,
+        fingerprint=(adapter and adapter.fingerprint) or None,
     )
 
 
