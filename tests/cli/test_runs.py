@@ -61,7 +61,9 @@ def test_the_list_has_each_conversation_with_its_runs(cos: Cos, conversation: st
         ("third", "refused"),
     ]
     assert [run["name"] for run in runs(cos, "--limit", "1")["runs"]] == ["third"]
-    heading, *lines = cos("runs", "list").out.splitlines()
+    heading, plan, *lines = cos("runs", "list").out.splitlines()
+    assert plan.startswith("  plan plan  ")
+    assert "failed  1 of 3 steps done" in plan
     assert heading.startswith(conversation)
     assert "1 done, 1 failed, 1 refused" in heading
     for line, run in zip(lines, found["runs"], strict=True):
@@ -119,7 +121,10 @@ def test_an_id_of_nothing_is_said_with_where_the_ids_are(cos: Cos, words: list[s
 
 
 def test_looking_back_makes_no_file(cos: Cos, project: Path) -> None:
-    assert cos("runs", "list", "--format", "json").document == {"conversations": []}
+    assert cos("runs", "list", "--format", "json").document == {
+        "conversations": [],
+        "plans": [],
+    }
     assert "nothing ran here" in cos("runs", "list").out
     assert not (project / DATABASE).exists()
 

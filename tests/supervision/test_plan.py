@@ -9,7 +9,8 @@ import pytest
 
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
-from custodes.supervision.plan import Plan, PlanError, Step, load_plan, run_plan
+from custodes.supervision.plan import Plan, PlanError, Step, load_plan
+from custodes.supervision.plan_run import run_plan
 from support import scripted
 
 

@@ -154,6 +154,8 @@ def _known(error: BaseException) -> CliError | None:
         ("custodes.adapters.errors", "AdapterError", "adapters"),
         ("custodes.supervision.plan", "PlanError", "plan"),
         ("custodes.overseer.reading", "ConfigError", "overseer"),
+        ("custodes.supervision.plan_resume", "PlanRunError", "resume"),
+        ("custodes.supervision.resolution", "ResolutionError", "resolve"),
         ("custodes.store", "StoreError", "store"),
     ):
         loaded = sys.modules.get(module)

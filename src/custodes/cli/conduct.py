@@ -19,35 +19,49 @@ from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import applies
-from custodes.supervision.budget import Spending
+from custodes.supervision.checkpoints import PlanRow
+from custodes.supervision.plan_run import Begun, PlanEnd
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 ENABLE = "cos supervision enable"
 
-Ask = Callable[[Conversation], Awaitable[tuple[Sequence[Outcome], Spending | None]]]
-"""The outcomes, and what was spent of a budget where there is one."""
+Ask = Callable[[Conversation, Begun], Awaitable[Sequence[Outcome] | PlanEnd]]
+"""Asks for the work, and tells of a plan once it is on record."""
 
 
 async def conduct(
-    project: Path, name: str, ask: Ask, *, adapter: str = "", form: Format = "text", otlp: str = ""
+    project: Path,
+    name: str,
+    ask: Ask,
+    *,
+    adapter: str = "",
+    form: Format = "text",
+    otlp: str = "",
+    conversation: str = "",
 ) -> int:
-    """Run ``ask`` in a conversation of its own, show it, write its report, and return the exit code.
+    """Run ``ask`` in a conversation, a new one where none is named; show it, write its report, and return the
+    exit code.
 
     A signal cancels the conversation: every child and all it started is gone, and every span of it is ended
     and sent, before this returns.
     """
     with exported(otlp):
-        return await _conduct(project, name, ask, adapter, form)
+        named = conversation or f"cli-{secrets.token_hex(8)}"
+        return await _conduct(project, name, ask, adapter, form, named)
 
 
-async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Format) -> int:
+async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Format, conversation: str) -> int:
     view = View(name, form)
-    conversation = f"cli-{secrets.token_hex(8)}"
     started = time.monotonic()
     ended_by: list[int] = []
-    outcomes: Sequence[Outcome] | None = None
-    spent: Spending | None = None
+    end: Sequence[Outcome] | PlanEnd | None = None
+    plan_run = ""
+
+    def begun(row: PlanRow) -> None:
+        nonlocal plan_run
+        plan_run = row.id
+        view.tell(f"plan run {plan_run}; cut short, `cos run --resume {plan_run}` goes on with it")
 
     async with anyio.create_task_group() as group:
         with anyio.open_signal_receiver(*_SIGNALS) as signals:
@@ -68,19 +82,23 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
                             Supervision(project=project, observer=view.observe) as supervision,
                             supervision.conversation(conversation, adapter=adapter) as parent,
                         ):
-                            outcomes, spent = await ask(parent)
+                            end = await ask(parent, begun)
                     finally:
                         view.close()
             group.cancel_scope.cancel()
 
-    cancelled = bool(ended_by) and outcomes is None
+    cancelled = bool(ended_by) and end is None
+    plan_end = end if isinstance(end, PlanEnd) else None
+    outcomes = end.outcomes if isinstance(end, PlanEnd) else end
     report = report_of(
         name,
         outcomes if outcomes is not None else view.tree.outcomes,
         time.monotonic() - started,
         cancelled=cancelled,
         conversation=conversation,
-        spent=spent,
+        spent=plan_end.spent if plan_end else None,
+        plan_run=plan_run,
+        uncertain=plan_end.uncertain if plan_end else (),
     )
     if form == "json":
         write_json(report)

@@ -36,6 +36,10 @@ async def dispatch(
     timeout: Annotated[  # noqa: ASYNC109 - it bounds an attempt, not this function
         float | None, Parameter(help="Seconds that one attempt may take.")
     ] = None,
+    resume: Annotated[
+        str,
+        Parameter(help="An earlier run whose own thread this goes on in, on its adapter and model."),
+    ] = "",
     wait: Wait = None,
     adapter: SessionAdapter = "",
     otlp: Otlp = "",
@@ -55,6 +59,7 @@ async def dispatch(
 
     from custodes import Conversation, Outcome, Work
     from custodes.cli.conduct import conduct, session_adapter
+    from custodes.supervision.plan_run import Begun
 
     try:
         work = Work(
@@ -68,12 +73,13 @@ async def dispatch(
             complexity=complexity,
             timeout=timeout,
             wait=seconds("--wait", wait) or 0,
+            resume=resume,
         )
     except ValueError as error:  # what was typed, or read, is no text
         raise usage_error(str(error)) from None
 
-    async def ask(parent: Conversation) -> tuple[tuple[Outcome, ...], None]:
-        return (await parent.dispatch(work),), None
+    async def ask(parent: Conversation, _: Begun) -> tuple[Outcome, ...]:
+        return (await parent.dispatch(work),)
 
     return await conduct(
         project, role, ask, adapter=session_adapter(project, adapter), form=format, otlp=otlp

@@ -52,6 +52,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Under which it is on record; empty where there is none."""
     spent: Spending | None = None
     """What was spent of the plan's budget; None for one piece of work, and where the run was cancelled."""
+    plan_run: str = ""
+    """By which a plan is gone on with; empty for one that is not on record, and for no plan."""
+    uncertain: tuple[str, ...] = ()
+    """The plan's steps that an operator has to resolve."""
 
     @property
     def code(self) -> int:
@@ -66,6 +70,8 @@ def report_of(
     cancelled: bool = False,
     conversation: str = "",
     spent: Spending | None = None,
+    plan_run: str = "",
+    uncertain: tuple[str, ...] = (),
 ) -> Report:
     """``done`` where every child ended well (a dry run counts), else what went wrong."""
     well = all(outcome.status in ("done", "skipped") for outcome in outcomes)
@@ -76,6 +82,8 @@ def report_of(
         totals=totals_of(outcomes, seconds),
         conversation=conversation,
         spent=spent,
+        plan_run=plan_run,
+        uncertain=uncertain,
     )
 
 
@@ -131,7 +139,29 @@ def write_report(report: Report) -> None:
         write(f"budget: {', '.join(words)}")
     if report.conversation:
         write(f"conversation: {report.conversation}")
+    if report.plan_run:
+        write(f"plan run: {report.plan_run}")
     write(_totals(report))
+    for text in _what_next(report):
+        write(text)
+
+
+def _what_next(report: Report) -> Iterator[str]:
+    """The choices that a plan which did not end well leaves."""
+    if not report.plan_run or report.status == "done":
+        return
+    yield from resolutions(report.plan_run, report.uncertain)
+    yield f"`cos run --resume {report.plan_run}` goes on with what is not done"
+
+
+def resolutions(plan_run: str, uncertain: Sequence[str]) -> Iterator[str]:
+    """How an operator says what became of each of these steps."""
+    for step in uncertain:
+        command = f"cos runs resolve {plan_run} {plain(step)}"
+        yield (
+            f"nobody knows how {plain(step)} ended: look, then `{command} done` keeps it, and "
+            f"`{command} failed` lets it run again"
+        )
 
 
 def _status(outcome: Outcome) -> str:

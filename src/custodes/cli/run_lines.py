@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from custodes.cli.output import paint, plain
 from custodes.supervision.run_view import AttemptView, ConversationView, RunView, Used
 
-_STYLES = {"done": "green", "running": "cyan", "failed": "red", "unknown": "red", "skipped": "dim"}
+STYLES = {"done": "green", "running": "cyan", "failed": "red", "unknown": "red", "skipped": "dim"}
 
 
 def conversation_line(conversation: ConversationView) -> str:
     statuses = ", ".join(f"{count} {status}" for status, count in conversation.by_status.items())
-    words = [f"{paint(plain(conversation.conversation), 'bold')}  {_clock(conversation.started)}", statuses]
+    words = [f"{paint(plain(conversation.conversation), 'bold')}  {clock(conversation.started)}", statuses]
     if conversation.abandoned:
         words.append(paint(f"{conversation.abandoned} left by an owner that died", "red"))
     return "  ".join((*words, *used_words(conversation.used)))
@@ -21,7 +21,7 @@ def conversation_line(conversation: ConversationView) -> str:
 
 def run_line(run: RunView) -> str:
     names = plain(run.name) if run.name == run.role else f"{plain(run.name)}  {run.role}"
-    status = paint(run.status, _STYLES.get(run.status, "yellow"))
+    status = paint(run.status, STYLES.get(run.status, "yellow"))
     took = 0.0 if run.ended is None else run.ended - run.started
     seconds = [f"{took:.1f} s"] if took else []
     left = [paint("its owner died", "red")] if run.abandoned else []
@@ -78,8 +78,8 @@ def _end(row: AttemptView) -> str:
         words = row.reason if row.reason.startswith(row.status) else f"{row.status}: {plain(row.reason)}"
     if row.status == "refused" and row.retry_after_s is not None:
         words += f", the soonest recovery in {row.retry_after_s} s"
-    return paint(words, _STYLES.get(row.status, "yellow"))
+    return paint(words, STYLES.get(row.status, "yellow"))
 
 
-def _clock(wall: float) -> str:
+def clock(wall: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))

@@ -11,6 +11,11 @@ from custodes.cli.options import FormatOption, ProjectDir, project_at
 from custodes.cli.output import DONE, CliError, paint, plain, usage_error, write, write_json
 
 app = App(name="runs", help="Show what ran here, and how each run went.", help_format="plaintext")
+app.command(
+    "custodes.cli.resolve:resolve",
+    name="resolve",
+    help="Say how mutable work ended whose outcome nobody knows.",
+)
 
 
 @app.command(name="list")
@@ -20,7 +25,7 @@ async def list_(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """List the newest runs by conversation, newest first.
+    """List the newest runs by conversation, and the newest runs of plans, newest first.
 
     Reads the project's own file; asks no provider and changes nothing.
     """
@@ -28,20 +33,29 @@ async def list_(
         raise usage_error(f"--limit {limit} shows nothing; 1 or more would work")
     project = project_at(project_dir)
 
+    from custodes.cli.plan_lines import plan_line
     from custodes.cli.run_lines import conversation_line, run_line
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import conversations_of
 
     async with RecordFile(project) as file:
         found = conversations_of(await file.latest(limit))
+        plans = await file.latest_plans(limit)
     if format == "json":
-        write_json({"conversations": found})
+        write_json({"conversations": found, "plans": plans})
         return DONE
+    ids = {conversation.conversation for conversation in found}
+    for plan in plans:
+        if plan.conversation not in ids:  # nothing of it was asked of any runtime
+            write(plan_line(plan))
     for conversation in found:
         write(conversation_line(conversation))
+        for plan in plans:
+            if plan.conversation == conversation.conversation:
+                write(f"  {plan_line(plan)}")
         for run in conversation.runs:
             write(f"  {run_line(run)}")
-    if not found:
+    if not found and not plans:
         write("nothing ran here under supervision yet; `cos dispatch` and `cos run` start something")
     return DONE
 
@@ -54,15 +68,26 @@ async def show(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Show one run: every attempt with its adapter, model, effort, pool, health decision and usage."""
+    """Show one run: every attempt with its adapter, model, effort, pool, health decision and usage.
+
+    Of a run of a plan: each step, how it stands, and what an operator has to say of it.
+    """
     project = project_at(project_dir)
 
+    from custodes.cli.plan_lines import plan_lines
     from custodes.cli.run_lines import tree_lines
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import runs_of
 
     async with RecordFile(project) as file:
         found = runs_of(await file.run(run))
+        plan = await file.plan(run)
+    if plan is not None:
+        if format == "json":
+            write_json(plan)
+        for line in plan_lines(plan) if format == "text" else ():
+            write(line)
+        return DONE
     if not found:
         raise CliError(
             f"no run {plain(run)!r} is on record in {project}; `cos runs list` shows those that are",

@@ -55,6 +55,14 @@ class View:
         if self._live is None and row is not None:
             self._print(sentence(row.name, event))
 
+    def tell(self, text: str) -> None:
+        """A line that belongs to no child: above the tree, where there is one."""
+        if self._live is None:
+            self._print(text)
+            return
+        with contextlib.suppress(OSError):
+            self._live.console.print(plain(text), markup=False, highlight=False, soft_wrap=True)
+
     def close(self) -> None:
         """The conversation is over: whatever had not ended was cancelled."""
         before, self.tree = self.tree, close(self.tree)

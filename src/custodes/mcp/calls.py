@@ -206,6 +206,13 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Annotated[float, Meta(ge=0)] | None,
         Meta(description="USD that a budget reserves for one attempt, likewise."),
     ] = None
+    resume: Annotated[
+        str,
+        Meta(
+            description="The run_id of an earlier run: the child goes on in that run's own thread, on its "
+            "adapter and model. Refused as invalid where its adapter cannot."
+        ),
+    ] = ""
     name: Annotated[str, Meta(description="A label for people.")] = ""
 
 

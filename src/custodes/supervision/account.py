@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import anyio
+from msgspec.structs import replace
 
 from custodes.adapters.descriptor import Descriptor, Price
 from custodes.adapters.port import Usage
@@ -19,6 +20,7 @@ from custodes.supervision.budget import (
     Measure,
     Reservation,
     Spending,
+    carry,
     fits,
     may_start,
     observe,
@@ -54,13 +56,14 @@ class Account:
     _closed_at: float | None = None
 
     @classmethod
-    def of(cls, budget: Budget) -> Account:
-        """Its clock stands until :meth:`open`."""
-        return cls(Ledger(budget=budget, opened_at=0), _closed_at=0)
+    def of(cls, budget: Budget, carried: Ledger | None = None) -> Account:
+        """Its clock stands until :meth:`open`. ``carried`` is the ledger of work that this goes on with: what
+        was spent there is spent, and what was reserved there when it broke off counts as spent."""
+        return cls(carry(carried, budget) if carried else Ledger(budget=budget, opened_at=0), _closed_at=0)
 
     def open(self) -> None:
         """The wall seconds count from now."""
-        self.ledger = Ledger(budget=self.ledger.budget, opened_at=anyio.current_time())
+        self.ledger = replace(self.ledger, opened_at=anyio.current_time())
         self._closed_at = None
 
     def close(self) -> None:

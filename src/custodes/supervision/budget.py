@@ -103,6 +103,19 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
     usd: Total
 
 
+def carry(ledger: Ledger, budget: Budget) -> Ledger:
+    """The ledger of work that goes on in another process, under this budget: what attempts held that broke
+    off there is settled at their reservations, since nobody knows what they used."""
+    return Ledger(
+        budget=budget,
+        opened_at=0,
+        children=ledger.children,
+        nested=ledger.nested,
+        spent=ledger.spent + ledger.reserved,
+        estimated=ledger.estimated + ledger.reserved,
+    )
+
+
 def take_child(
     ledger: Ledger, now: float, depth: int = 1, deepest: int | None = None
 ) -> tuple[Ledger, Shortfall | None]:

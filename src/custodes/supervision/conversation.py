@@ -13,6 +13,7 @@ from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route, RouteRequest, resolve
 from custodes.policy.trigger import applies
+from custodes.supervision.budget import Ledger
 from custodes.supervision.bundle import EvidenceBundle, Gathering
 from custodes.supervision.child import new_run_id
 from custodes.supervision.event_log import EventLog, EventStream
@@ -90,13 +91,19 @@ class Conversation:
         return await child.outcome()
 
     def fan_out(
-        self, *, name: str = "fan-out", budget: Budget | None = None, max_parallel: int | None = None
+        self,
+        *,
+        name: str = "fan-out",
+        budget: Budget | None = None,
+        max_parallel: int | None = None,
+        carried: Ledger | None = None,
     ) -> FanOut:
         """Children side by side under one budget: ``async with parent.fan_out() as fan: fan.start(work)``.
 
-        ``max_parallel`` narrows what the policy allows; it never widens it.
+        ``max_parallel`` narrows what the policy allows; it never widens it. ``carried`` is the ledger of
+        an earlier fan-out that this one goes on with: what was spent there counts here.
         """
-        return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel)
+        return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel, carried=carried)
 
     @property
     def bundle(self) -> EvidenceBundle:

@@ -53,13 +53,19 @@ class FanOut:
     """
 
     def __init__(
-        self, conversation: Conversation, *, name: str | None, budget: Budget, max_parallel: int | None
+        self,
+        conversation: Conversation,
+        *,
+        name: str | None,
+        budget: Budget,
+        max_parallel: int | None,
+        carried: Ledger | None = None,
     ) -> None:
         self._conversation = conversation
         self._supervision = conversation.supervision
         self._name = name
         self._budget = budget
-        self._account = Account.of(budget)
+        self._account = Account.of(budget, carried)
         if max_parallel is not None and max_parallel < 1:
             raise ValueError(f"max_parallel={max_parallel} runs nothing; 1 or more would work")
         self._slots = Slots(max_parallel) if max_parallel else None

@@ -8,6 +8,7 @@ from functools import partial
 from custodes.store import Connection
 from custodes.supervision import records
 from custodes.supervision.owner_identity import proven_dead
+from custodes.supervision.plan_view import PlanView, view_latest_plans, view_plan
 from custodes.supervision.project_file import ProjectFile
 from custodes.supervision.records import AttemptRow
 from custodes.supervision.run_view import AttemptView, attempts_seen
@@ -29,6 +30,14 @@ class RecordFile(ProjectFile):
     async def latest(self, runs: int) -> tuple[AttemptView, ...]:
         """Every row of the newest runs, oldest first."""
         return await self._seen(partial(records.latest_runs, limit=runs))
+
+    async def latest_plans(self, runs: int) -> tuple[PlanView, ...]:
+        """Newest first."""
+        return tuple(await self.look(partial(view_latest_plans, limit=runs), list[PlanView]()))
+
+    async def plan(self, run: str) -> PlanView | None:
+        """None where there is no plan run of this id."""
+        return await self.look(partial(view_plan, run=run), None)
 
     async def _seen(
         self, query: Callable[[Connection], Awaitable[list[AttemptRow]]]

@@ -229,9 +229,13 @@ async def latest_runs(connection: Connection, limit: int) -> list[AttemptRow]:
 
 
 async def prune(connection: Connection, before: float) -> int:
-    """Delete what was closed before this wall time; how many rows that were."""
+    """Delete what was closed before this wall time; how many rows that were.
+
+    What a plan's step in flight had come to stays: whether it may be run again is read from it.
+    """
     gone = await connection.execute_fetchall(
-        "DELETE FROM attempts WHERE ended < ? AND NOT (status = 'unknown' AND mutable) RETURNING id",
+        "DELETE FROM attempts WHERE ended < ? AND NOT (status = 'unknown' AND mutable) AND run_id NOT IN "
+        "(SELECT run_id FROM plan_steps WHERE status = 'running') RETURNING id",
         (before,),
     )
     return len(list(gone))

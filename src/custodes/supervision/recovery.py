@@ -18,6 +18,7 @@ import psutil
 from custodes.store import Connection, Database
 from custodes.supervision import records, requests
 from custodes.supervision.breaker import Pool, Settled, Ticket, decide
+from custodes.supervision.checkpoints import prune_plans
 from custodes.supervision.clock import Now
 from custodes.supervision.lease import ScopeLease, orphaned
 from custodes.supervision.lease_table import delete_leases, load_leases, save_leases
@@ -74,6 +75,7 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
     async def close(connection: Connection) -> list[AttemptRow]:
         await records.prune(connection, now.wall - RETENTION_S)
         await requests.prune(connection)
+        await prune_plans(connection, now.wall - RETENTION_S)
         rows = [row for row in await records.by_id(connection, ids) if row.status == "running"]
         gone = await close_as_unknown(connection, rows, "its owner died", now)
         if orphans:

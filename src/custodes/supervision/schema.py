@@ -137,4 +137,40 @@ MIGRATIONS: tuple[Migration, ...] = (
         """,
         "CREATE INDEX overseer_notices_waiting ON overseer_notices (since) WHERE delivered = 0",
     ),
+    (
+        """
+        CREATE TABLE plans (
+            id TEXT PRIMARY KEY,
+            conversation TEXT NOT NULL,
+            name TEXT NOT NULL,
+            place TEXT,
+            digest TEXT NOT NULL,
+            plan TEXT NOT NULL,
+            ledger TEXT NOT NULL,
+            backtracks TEXT NOT NULL,
+            status TEXT NOT NULL,
+            owner TEXT,
+            started REAL NOT NULL,
+            changed REAL NOT NULL,
+            ended REAL
+        ) STRICT, WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE plan_steps (
+            plan TEXT NOT NULL,
+            step TEXT NOT NULL,
+            run_id TEXT NOT NULL,
+            mutable INTEGER NOT NULL,
+            supervised INTEGER NOT NULL,
+            status TEXT NOT NULL,
+            outcome TEXT,
+            resolved INTEGER NOT NULL,
+            started REAL NOT NULL,
+            ended REAL,
+            PRIMARY KEY (plan, step)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX plans_by_age ON plans (started)",
+        "CREATE INDEX plan_steps_by_run ON plan_steps (run_id)",
+    ),
 )

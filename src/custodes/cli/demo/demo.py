@@ -18,8 +18,7 @@ from custodes.cli.options import FormatOption
 from custodes.cli.output import CliError, paint, write
 
 if TYPE_CHECKING:
-    from custodes import Conversation, Outcome
-    from custodes.supervision.budget import Spending
+    from custodes import Conversation
 
 SWIFT_WAIT_S = 3
 """The provider's Retry-After once its first model has served its one request, in seconds."""
@@ -40,7 +39,8 @@ async def demo(
 
     from custodes.cli.conduct import conduct, session_adapter
     from custodes.cli.demo.provider import Quota, serving
-    from custodes.supervision.plan import load_plan, run_plan
+    from custodes.supervision.plan import load_plan
+    from custodes.supervision.plan_run import Begun, PlanEnd, run_plan
 
     quotas = {"swift-1": Quota(1, SWIFT_WAIT_S), "deep-1": Quota(None, 0), "steady-1": Quota(None, 0)}
     with (
@@ -55,9 +55,8 @@ async def demo(
             _introduce(project, provider.base_url, trusted, list(quotas))
         plan = load_plan(project / "plan.yaml")
 
-        async def ask(parent: Conversation) -> tuple[tuple[Outcome, ...], Spending]:
-            end = await run_plan(parent, plan)
-            return end.outcomes, end.spent
+        async def ask(parent: Conversation, _: Begun) -> PlanEnd:
+            return await run_plan(parent, plan)
 
         code = await conduct(project, plan.name, ask, adapter=session_adapter(project, ""), form=format)
         if format == "text":
