@@ -13,7 +13,7 @@ import pytest
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.adapters.trust import trust
-from custodes.supervision.events import AttemptStarted, ChildEnded, Event
+from custodes.supervision.events import AttemptRefused, AttemptStarted, ChildEnded, ChildQueued, Event
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
 
@@ -485,6 +485,40 @@ async def test_a_cancel_while_its_pool_is_asked_leaves_no_open_row(
             writer.execute("ROLLBACK")
     with closing(sqlite3.connect(database)) as reader:
         assert reader.execute("SELECT count(*) FROM attempts WHERE status = 'running'").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("refused_by", ["its fan-out", "its pool"])
+async def test_a_cancel_while_a_refusal_is_written_gets_the_refusal(
+    tmp_path: Path, script: scripted.Script, refused_by: str
+) -> None:
+    script.acts.append(scripted.limit(retry_after_s=60))
+    budget = Budget(children=0) if refused_by == "its fan-out" else Budget()
+    decided = anyio.Event()
+
+    def observe(event: Event) -> None:
+        if isinstance(event, AttemptRefused) or (isinstance(event, ChildQueued) and budget.children == 0):
+            decided.set()
+
+    async with (
+        custodes.Supervision(tmp_path, observer=observe) as supervision,
+        supervision.conversation("c") as parent,
+    ):
+        await parent.dispatch(review())
+        with closing(
+            sqlite3.connect(tmp_path / ".coding-os" / "custodes.db", isolation_level=None)
+        ) as writer:
+            async with parent.fan_out(budget=budget) as fan, anyio.create_task_group() as group:
+                writer.execute("BEGIN IMMEDIATE")
+                child = fan.start(review())
+                await decided.wait()
+                await anyio.wait_all_tasks_blocked()  # the row waits for the writer
+                group.start_soon(child.cancel)
+                await anyio.wait_all_tasks_blocked()
+                assert child.result is None
+                writer.execute("ROLLBACK")
+            rows = writer.execute("SELECT status FROM attempts WHERE run_id = ?", (child.run_id,)).fetchall()
+    assert child.result is not None
+    assert (child.result.status, rows) == ("refused", [("refused",)])
 
 
 async def test_an_adapter_that_exits_ends_its_own_attempt_and_not_the_host(

@@ -270,21 +270,27 @@ class FanOut:
         if isinstance(frozen, Job):
             await self._launch_job(child, frozen, tree)
             return
-        run_id, work = child.run_id, child.work
         if isinstance(frozen, Refusal):
-            outcome = refused(run_id, work, frozen)
+            outcome = refused(child.run_id, child.work, frozen)
         else:
             route = frozen.route(await tree.history())
-            outcome = proposed(run_id, work, route, frozen.estimate(route))
-        parent = above or self._parent_span(tree)
-        with tree.services.tracer.child(parent, work.role, run_id, work.label) as span:
+            outcome = proposed(child.run_id, child.work, route, frozen.estimate(route))
+        if child.result is None:
+            await self._end_unrun(child, outcome, tree, above or self._parent_span(tree))
+
+    async def _end_unrun(self, child: Child, outcome: Outcome, tree: Tree, above: SpanHandle) -> None:
+        """Record what nothing ran of, and end it so. A cancel that comes meanwhile gets the outcome that the
+        record has."""
+        self._stops[child.run_id] = _ends_by_itself
+        work = child.work
+        with tree.services.tracer.child(above, work.role, child.run_id, work.label) as span:
             await record_unrun(
                 tree.services.health,
                 self._conversation.id,
                 outcome,
                 mutable=False,
                 parent_run=child.parent_run,
-                fan_out=self._group_of(run_id),
+                fan_out=self._group_of(child.run_id),
                 trace=span.lineage(),
             )
             span.end(error_type=error_type(outcome))
@@ -395,3 +401,7 @@ class FanOut:
 
     def _emit(self, child: Child, event: type, **fields: object) -> None:
         self._supervision.emit(event, self._conversation.id, child.run_id, **fields)
+
+
+async def _ends_by_itself(reason: str) -> None:
+    """The stop of a child whose outcome stands already: whoever cancels it waits for that."""

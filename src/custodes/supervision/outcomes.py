@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+import anyio
 import msgspec
 
 from custodes.actors import ActorError, ActorRef
@@ -89,7 +90,10 @@ async def record_unrun(
     fan_out: Group | None = None,
     trace: Lineage | None = None,
 ) -> None:
-    """Write the row of work that was refused or skipped. A store that cannot is no reason to fail it."""
+    """Write the row of work that was refused or skipped. A store that cannot is no reason to fail it.
+
+    Shielded: a cancel must not leave an outcome that is another than its row's.
+    """
     row = refused_row(
         conversation,
         outcome,
@@ -100,6 +104,7 @@ async def record_unrun(
         trace=trace,
     )
     try:
-        await health.ask(Record(row))
+        with anyio.CancelScope(shield=True):
+            await health.ask(Record(row))
     except ActorError as error:
         logger.warning("no row was written for run %s: %s", outcome.run_id, error)
