@@ -1,0 +1,402 @@
+"""What must hold of every life of fan-outs (design, section 8): judged on what the runtime, the parents, the
+store and the host's tracing saw, by code that shares no rule with the product."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanKind, StatusCode
+
+from custodes import Outcome
+from custodes.supervision.events import ChildEnded, ChildQueued
+from custodes.supervision.records import AttemptRow
+from support.fan_outs.life import WALL, Call, Fan, Life, Used
+from support.puppets import Violation
+
+MORE_S = 10.0
+"""What dispatch adds to an attempt's timeout: the grace of its cancel, and the bound of the proof."""
+ADMISSION_S = 2.0
+"""What an admission, once it was let through, may take of the store's time before its runtime is called."""
+A_MOMENT = 1e-4
+"""Wall seconds have no finer grain in a float."""
+NOT_PROVEN = "whether its scope was its own to the end is not proven"
+
+
+def outcomes_of(life: Life) -> Iterator[Outcome]:
+    for told in life.fans:
+        yield from told.outcomes
+    yield from life.alone
+
+
+def calls_by_run(life: Life) -> dict[str, list[Call]]:
+    found: dict[str, list[Call]] = defaultdict(list)
+    for call in life.calls:
+        found[call.run_id].append(call)
+    return found
+
+
+def rows_by_run(life: Life) -> dict[str, list[AttemptRow]]:
+    found: dict[str, list[AttemptRow]] = defaultdict(list)
+    for row in sorted(life.rows, key=lambda row: (row.number, row.started)):
+        found[row.run_id].append(row)
+    return found
+
+
+# -- Children
+
+
+def outcomes_stand_in_the_order_asked(life: Life) -> None:
+    for told in life.fans:
+        ids = [outcome.run_id for outcome in told.outcomes]
+        if ids != [asked.child.run_id for asked in told.asked]:
+            raise Violation(f"outcomes of {ids} for children {told.asked}")
+
+
+def every_child_ends_once_and_every_cancel_gets_that_answer(life: Life) -> None:
+    queued = Counter(event.run_id for _, event in life.events if isinstance(event, ChildQueued))
+    ended: dict[str, list[Outcome]] = defaultdict(list)
+    for _, event in life.events:
+        if isinstance(event, ChildEnded):
+            ended[event.run_id].append(event.outcome)
+    if any(times != 1 for times in queued.values()) or queued.keys() != ended.keys():
+        raise Violation(f"queued {queued}, ended {Counter(ended)}")
+    for told in life.fans:
+        for asked, outcome in zip(told.asked, told.outcomes, strict=True):
+            if any(answer is not outcome for answer in (*ended[outcome.run_id], *asked.answers)):
+                raise Violation(f"several ends of {outcome.run_id}: {asked.answers} beside {outcome}")
+
+
+def the_store_has_one_terminal_record_of_every_child(life: Life) -> None:
+    rows = rows_by_run(life)
+    if open_rows := [row for row in life.rows if row.ended is None or row.status == "running"]:
+        raise Violation(f"open rows: {open_rows}")
+    known = {event.run_id for _, event in life.events if isinstance(event, ChildQueued)}
+    if strangers := rows.keys() - known:
+        raise Violation(f"rows of runs that nobody asked for: {strangers}")
+    for outcome in outcomes_of(life):
+        _judge_rows(outcome, rows[outcome.run_id])
+
+
+def _judge_rows(outcome: Outcome, rows: list[AttemptRow]) -> None:
+    ran = [row for row in rows if row.status not in ("refused", "skipped")]
+    unrun = [row for row in rows if row not in ran]
+    said = f"{outcome.status} ({outcome.refusal}) of {outcome.run_id} with rows {rows}"
+    if len({row.number for row in rows}) != len(rows):
+        raise Violation(f"two rows of one number: {said}")
+    match outcome.status:
+        case "refused":
+            assert outcome.refusal is not None
+            never_recorded = outcome.refusal.category in ("settings", "disabled") and not outcome.attempts
+            if len(unrun) != 1 and not (never_recorded and not rows):
+                raise Violation(f"no one row of the refusal: {said}")
+            if unrun and (rows[-1] is not unrun[0] or unrun[0].category != outcome.refusal.category):
+                raise Violation(f"the refusal is not what its row says: {said}")
+        case "cancelled":
+            if unrun or len(ran) < len(outcome.attempts):
+                raise Violation(f"a cancel without its rows: {said}")
+            if len(ran) > len(outcome.attempts) and ran[-1].status != "cancelled":
+                raise Violation(f"an admission that was given back is not closed as cancelled: {said}")
+        case "unknown" if outcome.failure is not None and outcome.failure.reason.startswith(NOT_PROVEN):
+            pass
+        case _:
+            if unrun or len(ran) != len(outcome.attempts) or ran[-1].status != outcome.status:
+                raise Violation(f"the store says otherwise: {said}")
+
+
+# -- Effects
+
+
+def one_writer_has_a_scope_at_a_time(life: Life) -> None:
+    scopes = {
+        asked.child.run_id: [_parts(name) for name in asked.work.scope or (".",)]
+        for told in life.fans
+        for asked in told.asked
+    }
+    writers = [call for call in life.calls if call.request.mutable and call.run_id in scopes]
+    for one, other in combinations(writers, 2):
+        shared = any(
+            a[: len(b)] == b or b[: len(a)] == a for a in scopes[one.run_id] for b in scopes[other.run_id]
+        )
+        at_once = one.gone is None or other.began < one.gone  # calls stand in the order they began
+        if shared and at_once and one.run_id != other.run_id:
+            raise Violation(f"two writers of one scope at once: {one} and {other}")
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(part for part in name.split("/") if part != ".")
+
+
+def mutable_work_is_never_done_twice(life: Life) -> None:
+    """And other work only after what is retryable; or once more, to put an answer into its form."""
+    for calls in calls_by_run(life).values():
+        repaired = False
+        for call in calls[:-1]:
+            failure = call.failure
+            if call.deed == "lie" and not call.request.mutable and not repaired:
+                repaired = True
+                continue
+            if failure is None or not failure.retryable or failure.left:
+                raise Violation(f"called again after {call}")
+            if call.request.mutable and (call.accepted or failure.outcome != "known_failed"):
+                raise Violation(f"mutable work was called again after {call}")
+
+
+def a_runtime_is_called_only_behind_its_row(life: Life) -> None:
+    rows = rows_by_run(life)
+    for run_id, calls in calls_by_run(life).items():
+        ran = [row for row in rows[run_id] if row.status not in ("refused", "skipped")]
+        pools = [row.pool for row in ran]
+        if any(call.pool not in pools for call in calls) or len(calls) > len(ran):
+            raise Violation(f"calls {calls} with rows {ran}")
+
+
+def success_has_evidence_and_a_runtime_that_said_so(life: Life) -> None:
+    calls = calls_by_run(life)
+    honest = {"answer", "answer_silently", "answer_as_another", "answer_late", "squander"}
+    for outcome in outcomes_of(life):
+        if (outcome.status == "done") != (outcome.evidence is not None):
+            raise Violation(f"{outcome.status} with evidence {outcome.evidence}")
+        if outcome.status == "done" and calls[outcome.run_id][-1].deed not in honest:
+            raise Violation(f"done by {calls[outcome.run_id][-1]}")
+
+
+# -- Pools
+
+
+def one_probe_of_a_pool_lives_at_a_time(life: Life) -> None:
+    """It lives until it ends, until it is first seen at work, or until its lease is over."""
+    probes: dict[str | None, list[AttemptRow]] = defaultdict(list)
+    for row in sorted(life.rows, key=lambda row: row.started):
+        if row.probe:
+            probes[row.pool].append(row)
+    for pool, rows in probes.items():
+        for earlier, later in pairwise(rows):
+            if later.started < _end_of_probe(earlier, life) - A_MOMENT:
+                raise Violation(f"two probes of {pool} at once: {earlier} and {later}")
+
+
+def _end_of_probe(row: AttemptRow, life: Life) -> float:
+    assert row.ended is not None
+    ends = [row.ended]
+    for call in life.calls:
+        if (call.run_id, call.pool) == (row.run_id, row.pool):
+            ends.append(row.started + call.request.timeout_s + MORE_S)
+            if call.output_at is not None:
+                ends.append(WALL + call.output_at)
+    return min(ends)
+
+
+def nobody_is_let_into_a_pool_that_cools(life: Life) -> None:
+    """After a limit with a stated wait, until it is over or a probe has healed the pool."""
+    by_pool: dict[str | None, list[AttemptRow]] = defaultdict(list)
+    for row in life.rows:
+        if row.status not in ("refused", "skipped"):
+            by_pool[row.pool].append(row)
+    for rows in by_pool.values():
+        heals = [row.started for row in rows if row.probe and (row.confirmed or row.status == "done")]
+        for limited in rows:
+            if limited.category != "capacity" or limited.retry_after_s is None:
+                continue
+            assert limited.ended is not None
+            if limited.probe and limited.ended > _end_of_probe(limited, life) + A_MOMENT:
+                continue  # nobody believes a probe past its lease
+            until = limited.ended + limited.retry_after_s
+            for row in rows:
+                healed = any(limited.started <= heal <= row.started for heal in heals)
+                if limited.ended + A_MOMENT < row.started < until - A_MOMENT and not healed:
+                    raise Violation(f"let in while the pool cooled: {row} after {limited}")
+
+
+# -- Budgets
+
+
+def a_budget_is_never_over_reserved(life: Life) -> None:
+    """At every call: what was spent, and what is in flight at its estimate or at what it was seen to use."""
+    for told in life.fans:
+        calls = _calls_of(life, told)
+        for kind, limit in enumerate(_limits(told)):
+            for place, call in enumerate(calls):
+                taken = sum(_taken_at(call.began, other)[kind] for other in calls[: place + 1])
+                if limit is not None and taken > limit:
+                    raise Violation(f"{taken} of {limit} with {call} in {told.budget}")
+
+
+def a_budget_is_settled_to_the_last_token(life: Life) -> None:
+    for told in life.fans:
+        ledger = told.fan.ledger
+        if ledger.reserved.tokens or ledger.reserved.usd:
+            raise Violation(f"still reserved: {ledger}")
+        spent = (ledger.spent.tokens, round(ledger.spent.usd / 10_000_000))
+        for kind, limit in enumerate(_limits(told)):
+            used = sum(_used(call)[kind] for call in _calls_of(life, told))
+            if limit is not None and spent[kind] != used:
+                raise Violation(f"{spent[kind]} spent where the calls come to {used}: {ledger}")
+
+
+def nothing_starts_past_a_hard_limit(life: Life) -> None:
+    for told in life.fans:
+        budget, calls = told.budget, _calls_of(life, told)
+        if budget.children is not None and len({call.run_id for call in calls}) > budget.children:
+            raise Violation(f"more than {budget.children} children ran: {calls}")
+        if budget.wall_seconds is None:
+            continue
+        until = told.opened_at + budget.wall_seconds
+        for call in calls:
+            if call.at > until + ADMISSION_S:
+                raise Violation(f"started at {call.at}, with {until} the deadline: {call}")
+            if budget.when_spent == "stop" and not (call.ended_at or math.inf) <= until + MORE_S:
+                raise Violation(f"not stopped at {until}: {call}")
+
+
+def those_asked_for_first_get_what_there_is(life: Life) -> None:
+    """One that is refused for want of tokens or USD before it ran found too little left by those before it,
+    whatever those after it took; unless one of them used more than it was reckoned at."""
+    calls = calls_by_run(life)
+    for told in life.fans:
+        if any(_most(_used(call), call.estimate) != call.estimate for call in _calls_of(life, told)):
+            continue
+        before: Used = (0, 0)
+        for asked, outcome in zip(told.asked, told.outcomes, strict=True):
+            need = life.estimates[outcome.run_id]
+            short = outcome.refusal.shortfall if outcome.refusal is not None else None
+            if short is not None and short.limit in METERED and not outcome.attempts:
+                kind = METERED.index(short.limit)
+                limit = _limits(told)[kind]
+                if limit is not None and before[kind] < limit and before[kind] + need[kind] <= limit:
+                    raise Violation(f"{asked.work} was refused with {before} of {told.budget} taken")
+            for call in calls[outcome.run_id]:
+                before = _sum(before, _used(call))
+            before = _sum(before, need)
+
+
+METERED = ("tokens", "usd")
+
+
+def _sum(one: Used, other: Used) -> Used:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _calls_of(life: Life, told: Fan) -> list[Call]:
+    ids = {asked.child.run_id for asked in told.asked}
+    return [call for call in life.calls if call.run_id in ids]
+
+
+def _limits(told: Fan) -> tuple[int | None, int | None]:
+    """Of tokens and of cents."""
+    return told.budget.tokens, None if told.budget.usd is None else round(told.budget.usd * 100)
+
+
+def _taken_at(tick: int, call: Call) -> Used:
+    if call.returned is not None and call.returned <= tick:
+        return _used(call)
+    return _most(call.estimate, *(used for at, used in call.told if at <= tick))
+
+
+def _used(call: Call) -> Used:
+    """What it comes to once it has ended: what its result says; else its estimate, or what was seen where
+    that is more; nothing more than what was seen where it is known to have done nothing."""
+    if call.final is not None:
+        return call.final
+    seen = [used for _, used in call.told]
+    failure = call.failure
+    if failure is not None and failure.outcome == "known_failed" and not call.accepted:
+        return _most(*seen)
+    return _most(call.estimate, *seen)
+
+
+def _most(*used: Used) -> Used:
+    return max((each[0] for each in used), default=0), max((each[1] for each in used), default=0)
+
+
+# -- Traces
+
+
+def every_span_ends_once_under_its_own_parent(life: Life) -> None:
+    begun = {_id(span): span for span in life.spans.begun}
+    ended = Counter(map(_id, life.spans.ended))
+    if ended != Counter(begun.keys()):
+        raise Violation(f"of {Counter(begun.keys())} ended {ended}")
+    for span in life.spans.begun:
+        parent = None if span.parent is None else begun[span.parent.span_id]
+        kind, above = _kind(span), None if parent is None else _kind(parent)
+        if above not in PARENTS[kind]:
+            raise Violation(f"'{span.name}' ({kind}) stands under {above}")
+    kinds = Counter(map(_kind, life.spans.begun))
+    if kinds["call"] != len(life.calls):
+        raise Violation(f"{kinds} for {len(life.calls)} calls")
+
+
+PARENTS: dict[str, set[str | None]] = {
+    "conversation": {None},
+    "fan-out": {"conversation"},
+    "child": {"fan-out", "conversation"},
+    "attempt": {"child"},
+    "call": {"attempt"},
+}
+"""Under what each kind of span stands (design, section 7)."""
+
+
+def _id(span: ReadableSpan) -> int:
+    assert span.context is not None
+    return int(span.context.span_id)
+
+
+def _kind(span: ReadableSpan) -> str:
+    if span.name == "invoke_agent parent":
+        return "conversation"
+    if span.kind is SpanKind.CLIENT:
+        return "call"
+    operation = span.name.partition(" ")[0]
+    return {"invoke_workflow": "fan-out", "invoke_agent": "child", "dispatch": "attempt"}[operation]
+
+
+def a_span_is_an_error_if_and_only_if_it_says_of_which_type(life: Life) -> None:
+    ends = {outcome.run_id: outcome for outcome in outcomes_of(life)}
+    for span in life.spans.ended:
+        attributes = span.attributes or {}
+        error = attributes.get("error.type")
+        if (span.status.status_code is StatusCode.ERROR) != (error is not None):
+            raise Violation(f"{span.name}: {span.status.status_code} with {error}")
+        outcome = ends.get(str(attributes.get("custodes.run.id")))
+        if outcome is not None and (error is None) != (outcome.status == "done"):
+            raise Violation(f"{span.name}: {error} for {outcome}")
+
+
+# -- What is left
+
+
+def nothing_is_left(life: Life) -> None:
+    if held := {what: number for what, number in life.remains.items() if number}:
+        raise Violation(f"still taken: {held}")
+    living = {one.call.run_id for one in life.leftovers if one.call.gone is None and one.call.request.mutable}
+    if living != {lease.run_id for lease in life.leases if lease.held and lease.left}:
+        raise Violation(f"{living} left something, and held are {life.leases}")
+    if any(not lease.left for lease in life.leases):
+        raise Violation(f"a scope is still held: {life.leases}")
+    for pool in life.pools.values():
+        if pool.lease is not None and WALL + life.ended_at < pool.lease.deadline.wall:
+            raise Violation(f"a probe's lease is left: {pool}")
+
+
+INVARIANTS = (
+    outcomes_stand_in_the_order_asked,
+    every_child_ends_once_and_every_cancel_gets_that_answer,
+    the_store_has_one_terminal_record_of_every_child,
+    one_writer_has_a_scope_at_a_time,
+    mutable_work_is_never_done_twice,
+    a_runtime_is_called_only_behind_its_row,
+    success_has_evidence_and_a_runtime_that_said_so,
+    one_probe_of_a_pool_lives_at_a_time,
+    nobody_is_let_into_a_pool_that_cools,
+    a_budget_is_never_over_reserved,
+    a_budget_is_settled_to_the_last_token,
+    nothing_starts_past_a_hard_limit,
+    those_asked_for_first_get_what_there_is,
+    every_span_ends_once_under_its_own_parent,
+    a_span_is_an_error_if_and_only_if_it_says_of_which_type,
+    nothing_is_left,
+)

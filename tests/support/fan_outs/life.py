@@ -1,0 +1,155 @@
+"""One life: what its seed draws from, and the journal that whoever takes part writes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from custodes import Budget, FanOut, Outcome, Work
+from custodes.adapters.port import DispatchRequest, Failure
+from custodes.supervision.breaker import Pool
+from custodes.supervision.child import Child
+from custodes.supervision.clock import Now
+from custodes.supervision.events import ChildQueued, Event
+from custodes.supervision.lease import ScopeLease
+from custodes.supervision.records import AttemptRow
+from custodes.supervision.recovery import Survivor
+from support.fan_outs.spans import SpanJournal
+
+WALL = 1_790_000_000.0
+"""What the product's wall clock says as a life begins, in seconds since the epoch."""
+
+Used = tuple[int, int]
+"""Tokens, and US cents."""
+
+
+@dataclass(eq=False)
+class Call:
+    """One call of the runtime, as the runtime saw it.
+
+    ``began``, ``returned`` and ``gone`` are places in the order of everything that is written down: it was
+    called, it gave its answer, and nothing of it was left. ``at`` and ``output_at`` are virtual seconds.
+    """
+
+    request: DispatchRequest
+    adapter: str
+    deed: str
+    estimate: Used
+    at: float
+    began: int
+    returned: int | None = None
+    gone: int | None = None
+    ended_at: float | None = None
+    output_at: float | None = None
+    """When it was first seen at work: it has accepted the work then."""
+    failure: Failure | None = None
+    told: list[tuple[int, Used]] = field(default_factory=list)
+    """What it said of its use so far, each with its place in the order."""
+    final: Used | None = None
+    """What its result says it used; None where it says nothing."""
+    leaves: bool = False
+
+    @property
+    def run_id(self) -> str:
+        return self.request.run_id
+
+    @property
+    def pool(self) -> str:
+        return f"{self.adapter}:{self.request.model}"
+
+    @property
+    def accepted(self) -> bool:
+        return self.output_at is not None
+
+
+@dataclass(eq=False)
+class Leftover:
+    """A process that a call left behind, which nobody can end before ``until``."""
+
+    call: Call
+    until: float
+
+
+@dataclass(eq=False)
+class Asked:
+    """A child as its parent sees it. ``answers`` are what each of its cancels was answered."""
+
+    work: Work
+    child: Child
+    at: float
+    answers: list[Outcome] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Fan:
+    """A fan-out with what was asked of it, in order."""
+
+    fan: FanOut
+    budget: Budget
+    opened_at: float
+    asked: list[Asked] = field(default_factory=list)
+    outcomes: tuple[Outcome, ...] = ()
+    ended_at: float = 0.0
+
+
+@dataclass(eq=False)
+class Life:
+    project: Path
+    random: random.Random
+    ticks: Iterator[int] = field(default_factory=lambda: count(1))
+    calls: list[Call] = field(default_factory=list)
+    leftovers: list[Leftover] = field(default_factory=list)
+    fans: list[Fan] = field(default_factory=list)
+    alone: list[Outcome] = field(default_factory=list)
+    """Outcomes of single dispatches."""
+    events: list[tuple[float, Event]] = field(default_factory=list)
+    spans: SpanJournal = field(default_factory=SpanJournal)
+    busy_until: float = 0.0
+    """Another process writes to the store until then."""
+    rows: list[AttemptRow] = field(default_factory=list)
+    leases: list[ScopeLease] = field(default_factory=list)
+    pools: dict[str, Pool] = field(default_factory=dict)
+    """What the store held once the life had ended; its rows, too."""
+    ended_at: float = 0.0
+    remains: dict[str, int] = field(default_factory=dict)
+    """How much of the host's own was still taken then, by what it is."""
+    estimates: dict[str, Used] = field(default_factory=dict)
+    """What parents reckon one attempt at, by run id."""
+
+    @property
+    def order(self) -> list[str]:
+        """The run ids of its children in the order they were asked for."""
+        return [event.run_id for _, event in self.events if isinstance(event, ChildQueued)]
+
+    def tick(self) -> int:
+        return next(self.ticks)
+
+    def now(self) -> Now:
+        """The product's clock: virtual, of one boot."""
+        at = trio.current_time()
+        return Now("simulated", 1_000.0 + at, WALL + at)
+
+    def observe(self, event: Event) -> None:
+        self.events.append((trio.current_time(), event))
+
+    def end_survivors(self, run_ids: Any) -> tuple[list[Survivor], list[Survivor]]:
+        """As recovery's, of this life's leftovers."""
+        ended: list[Survivor] = []
+        left: list[Survivor] = []
+        for number, leftover in enumerate(self.leftovers):
+            call = leftover.call
+            if call.gone is not None or call.run_id not in run_ids:
+                continue
+            survivor = Survivor(100_000 + number, 1.0, call.run_id)
+            if trio.current_time() >= leftover.until:
+                call.gone = self.tick()
+                ended.append(survivor)
+            else:
+                left.append(survivor)
+        return ended, left

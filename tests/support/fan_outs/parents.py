@@ -1,0 +1,184 @@
+"""The parents of a life: what they ask for, what they cancel, and who meddles meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+import custodes
+from custodes import Budget, Conversation, FanOut, Work
+from custodes.supervision.child import Child
+from support.fan_outs.life import Asked, Fan, Life
+from support.puppets import ScriptedError
+
+SCOPES = ((), ("a",), ("a/b",), ("a/b/c", "d"), ("d",), ("d/e", "f"), ("f",))
+"""Those of mutable work. The empty one is the whole project."""
+
+
+def draw_work(life: Life, budget: Budget) -> Work:
+    draw = life.random
+    role = draw.choice(["reviewer", "implementer", "implementer"])
+    metered = budget.tokens is not None or budget.usd is not None
+    return Work(
+        role=role,
+        prompt="do it",
+        scope=draw.choice(SCOPES) if role == "implementer" else (),
+        adapter=draw.choice(["", "", "one", "two"]),
+        model=draw.choice(["", "", "small", "large"]),
+        timeout=draw.choice([2.0, 5.0, 20.0]),
+        wait=draw.choice([0, 0, 6, 60]),
+        estimate_tokens=draw.randrange(100, 1000) if metered else None,
+        estimate_usd=draw.randrange(10, 90) / 100 if metered else None,
+    )
+
+
+def draw_budget(life: Life) -> Budget:
+    draw = life.random
+    return Budget(
+        children=draw.choice([*[None] * 6, draw.randrange(6)]),
+        wall_seconds=draw.choice([*[None] * 6, draw.uniform(0.5, 20)]),
+        tokens=draw.choice([None, None, draw.randrange(5_000)]),
+        usd=draw.choice([None, None, None, draw.randrange(400) / 100]),
+        when_spent=draw.choice(["finish", "stop"]),
+    )
+
+
+async def host(life: Life) -> None:
+    """The whole life of one host."""
+    draw = life.random
+    async with custodes.Supervision(life.project, observer=life.observe) as supervision:
+        async with trio.open_nursery() as meddlers:
+            meddlers.start_soon(meddle_with_settings, life)
+            meddlers.start_soon(write_elsewhere, life)
+            async with trio.open_nursery() as parents:
+                for number in range(draw.choice([1, 1, 2])):
+                    parents.start_soon(converse, life, supervision, f"conversation-{number}")
+            meddlers.cancel_scope.cancel()
+        note_what_is_held(life, supervision)
+
+
+async def converse(life: Life, supervision: custodes.Supervision, name: str) -> None:
+    draw = life.random
+    async with supervision.conversation(name) as parent, trio.open_nursery() as works:
+        for _ in range(draw.choice([1, 1, 1, 2])):
+            works.start_soon(fan_out, life, parent)
+        for _ in range(draw.choice([0, 0, 1])):
+            works.start_soon(ask_alone, life, parent)
+
+
+async def ask_alone(life: Life, parent: Conversation) -> None:
+    work = draw_work(life, Budget())
+    with trio.move_on_after(life.random.choice([3.0, 1e6])):
+        life.alone.append(await parent.dispatch(work))
+
+
+async def fan_out(life: Life, parent: Conversation) -> None:
+    draw = life.random
+    budget = draw_budget(life)
+    fan = parent.fan_out(budget=budget, max_parallel=draw.choice([None, None, 1, 2]))
+    async with trio.open_nursery() as cancels:
+        with trio.CancelScope() as scope, suppress(ScriptedError):
+            async with fan:
+                told = Fan(fan, budget, trio.current_time())
+                life.fans.append(told)
+                for _ in range(draw.randint(1, 8)):
+                    if draw.random() < 0.3:
+                        await trio.sleep(draw.uniform(0, 2))
+                    ask_for_one(life, told, cancels)
+                await end_early(life, fan, scope)
+        told.outcomes = fan.outcomes
+        told.ended_at = trio.current_time()
+
+
+def ask_for_one(life: Life, told: Fan, cancels: trio.Nursery) -> None:
+    work = draw_work(life, told.budget)
+    child = told.fan.start(work)
+    asked = Asked(work, child, trio.current_time())
+    told.asked.append(asked)
+    life.estimates[child.run_id] = (work.estimate_tokens or 0, round((work.estimate_usd or 0) * 100))
+    if life.random.random() < 0.12:
+        cancels.start_soon(cancel_child, life, asked)
+
+
+async def end_early(life: Life, fan: FanOut, scope: trio.CancelScope) -> None:
+    """Or not: most parents wait."""
+    draw = life.random
+    match draw.choice([*["wait"] * 12, "cancel", "cancel all", "raise"]):
+        case "cancel":
+            await trio.sleep(draw.uniform(0, 8))
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+        case "cancel all":
+            await trio.sleep(draw.uniform(0, 8))
+            await fan.cancel("its parent has enough")
+        case "raise":
+            await trio.sleep(draw.uniform(0, 8))
+            raise ScriptedError
+
+
+async def cancel_child(life: Life, asked: Asked) -> None:
+    """At a random instant, up to three times at once."""
+    draw = life.random
+    await trio.sleep(draw.choice([0.0, draw.uniform(0, 8)]))
+
+    async def cancel(child: Child) -> None:
+        asked.answers.append(await child.cancel("not wanted any more"))
+
+    async with trio.open_nursery() as cancels:
+        for _ in range(draw.randint(1, 3)):
+            cancels.start_soon(cancel, asked.child)
+
+
+# -- Who meddles
+
+
+def settle_on(life: Life, **policy: Any) -> None:
+    """Write the settings, whole at once."""
+    file = life.project / ".coding-os" / "hub-settings.json"
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps({"model_routing": policy}))
+    os.replace(new, file)  # noqa: PTH105  # atomic, and another file each time
+
+
+def draw_policy(life: Life) -> dict[str, Any]:
+    draw = life.random
+    return {
+        "enabled": True,
+        "fallback_policy": draw.choice(["fail_closed", "same_adapter_default", "next_eligible"]),
+        "max_parallel": draw.choice([1, 2, 3, 16]),
+        "cooldown": {"default_seconds": draw.choice([1, 4, 30]), "maximum_seconds": 60},
+    }
+
+
+async def meddle_with_settings(life: Life) -> None:
+    draw = life.random
+    while True:
+        await trio.sleep(draw.uniform(1, 15))
+        policy = draw_policy(life)
+        if draw.random() < 0.3:
+            settle_on(life, **policy | {"enabled": False})
+            await trio.sleep(draw.uniform(0.1, 2))
+        settle_on(life, **policy)
+
+
+async def write_elsewhere(life: Life) -> None:
+    """Another process holds the store, for no longer than anybody waits for it."""
+    draw = life.random
+    while True:
+        await trio.sleep(draw.uniform(0, 10))
+        life.busy_until = trio.current_time() + draw.uniform(0, 0.8)
+
+
+def note_what_is_held(life: Life, supervision: custodes.Supervision) -> None:
+    """Once everybody is gone: what of the host's own is still taken."""
+    tree = supervision._tree
+    if tree is not None:
+        life.remains["slots of the host"] = tree.services.slots.borrowed_tokens
+        life.remains["places in the host's line"] = len(tree.services.leases._line._line)
+    for told in life.fans:
+        if told.fan._slots is not None:
+            life.remains[f"slots of {told.fan!r}"] = told.fan._slots.borrowed_tokens
