@@ -20,7 +20,7 @@ import trio.testing
 
 from custodes.adapters.registry import Registry
 from custodes.adapters.trust import trust
-from custodes.supervision import leases, records, recovery, tree
+from custodes.supervision import leases, owner, records, recovery, tree
 from custodes.supervision.lease_table import load_leases
 from custodes.supervision.pool_table import load_pools
 from support.fan_outs import parents
@@ -104,6 +104,7 @@ def simulated(life: Life, store: InlineStore, seed: int) -> Iterator[None]:
         patch.setattr(tree, "now", life.now)
         patch.setattr(tree, "current_tracer", life.spans.tracer)
         patch.setattr(leases, "now", life.now)
+        patch.setattr(owner, "LOOK_S", 0.5)  # nobody of these lives asks from another process
         patch.setattr(recovery, "end_survivors", life.end_survivors)
         patch.setattr(anyio.to_thread, "run_sync", inline)
         patch.setattr("secrets.token_hex", lambda size: tokens.randbytes(size).hex())
