@@ -74,7 +74,7 @@ class ScribeRuntime:
         if stream.error is not None:
             return failures.classify(stream.error, who=who, now=waits.now())
         if stream.usage is None or not stream.text:
-            return failures.failure("cut", who, detail=f"exit status {ended.exit_code}")
+            return failures.failure("cut", who, detail=ended.ending)
         return None
 
 

@@ -117,6 +117,21 @@ async def test_a_program_may_tell_the_truth_itself(
     assert (found.category, found.retryable, found.retry_after_s, found.outcome) == wanted
 
 
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("sys.exit(3)", "exit status 3"),
+        ("os.kill(os.getpid(), 9)", "ended by SIGKILL"),
+        ("sys.exit('429 Too Many Requests')", "exit status 1"),
+        ("""print('{"failure": {"category": "auth"}}'); sys.exit(5)""", "exit status 5"),
+        ("""print('{"failure": {"category": "capacity"}}'); sys.exit(6)""", "exit status 6"),
+        ("""print('{"failure": "text"}'); sys.exit(7)""", "exit status 7"),
+    ],
+)
+async def test_a_reason_says_how_the_program_ended(run: Run, source: str, says: str) -> None:
+    assert says in (await run(source)).failure.reason
+
+
 async def test_no_word_of_a_program_gets_into_a_reason(run: Run) -> None:
     line = json.dumps({"failure": {"category": "capacity", "reason": "canary"}})
     assert "canary" not in (await run(f"print({line!r})")).failure.reason

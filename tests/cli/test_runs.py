@@ -74,7 +74,7 @@ def test_the_list_has_each_conversation_with_its_runs(cos: Cos, conversation: st
 def test_one_run_is_shown_with_each_attempt_and_the_decision_of_its_pool(cos: Cos, conversation: str) -> None:
     second = runs(cos)["runs"][1]
     document = cos("runs", "show", second["run_id"], "--format", "json").document
-    assert document == second
+    assert document == {**second, "threads": []}
     (attempt,) = document["attempts"]
     assert (attempt["adapter"], attempt["model"], attempt["pool"]) == ("command", "limit", "command:limit")
     assert (attempt["health_state"], attempt["category"], attempt["retry_after_s"]) == (
@@ -211,3 +211,68 @@ def test_a_trace_that_is_followed_ends_with_an_interrupt(cos: Cos, programs: Pat
             _, err = follow.communicate(timeout=PATIENCE_S)
         dispatch.terminate()
     assert (follow.returncode, err) == (130, "cos: interrupted\n")
+
+
+THREAD = "0f3c2a51-6d0e-4b7a-9a53-8a1a2f0c9d11"
+CLAUDE = f"""\
+#!/bin/sh
+read -r prompt
+cat <<'EOF'
+{{"type":"system","subtype":"init","session_id":"{THREAD}"}}
+{{"type":"assistant","message":{{"id":"m","model":"claude-sonnet-5","content":[{{"type":"text","text":"x"}}]}}}}
+{{"type":"result","subtype":"success","is_error":false,"result":"{{\\"summary\\":\\"seen\\"}}"}}
+EOF
+"""
+
+
+@pytest.fixture
+def thread(cos: Cos, project: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a run whose attempt has a native thread."""
+    place = project.parent / "bin"
+    place.mkdir()
+    (place / "claude").write_text(CLAUDE)
+    (place / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(project.parent))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "dummy")
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    (project / ".coding-os.yaml").write_text("agents: [claude]\n")
+    assert cos("supervision", "enable").code == 0
+    report = cos("dispatch", "--role", "reviewer", "x", "--format", "json").document
+    return str(report["outcomes"][0]["run_id"])
+
+
+def test_a_thread_is_shown_with_its_transcript_and_what_goes_on_with_it(
+    cos: Cos, thread: str, project: Path
+) -> None:
+    file = project.parent / ".claude" / "projects" / "-work" / f"{THREAD}.jsonl"
+    (shown,) = cos("runs", "show", thread, "--format", "json").document["threads"]
+    assert shown == {
+        "attempt": 1,
+        "adapter": "claude",
+        "native_thread_id": THREAD,
+        "place": None,
+        "command": ["claude", "--resume", THREAD],
+    }
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (shown,) = cos("runs", "show", thread, "--format", "json").document["threads"]
+    assert shown["place"] == str(file)
+    lines = cos("runs", "show", thread).out.splitlines()
+    assert lines[-3:] == [
+        f"attempt 1 is session {THREAD} of claude",
+        f"  its transcript: {file}",
+        f"  to go on with it, in its folder: claude --resume {THREAD}",
+    ]
+
+
+def test_a_thread_of_an_adapter_that_is_not_trusted_is_shown_without_more(
+    cos: Cos, thread: str, project: Path
+) -> None:
+    own = project / ".coding-os" / "adapters" / "claude"
+    own.mkdir(parents=True)
+    (own / "adapter.yaml").write_text("runtime_entrypoints: {transcript: places.py}\n")
+    (own / "places.py").write_text(f"open({str(project / 'ran')!r}, 'w')\n")
+    answer = cos("runs", "show", thread)
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, f"attempt 1 is session {THREAD} of claude")
+    assert not (project / "ran").exists()

@@ -76,7 +76,7 @@ BROKEN = {
         "it reads as a success: `failure` is None",
     ),
     "a secret": (
-        'failures.failure("cut", who, detail=f"exit status {ended.exit_code}")',
+        'failures.failure("cut", who, detail=ended.ending)',
         'failures.failure("other", who, detail=ended.stderr.decode())',
         "unanticipated",
         "a field holds the secret of the environment",

@@ -8,6 +8,7 @@ starts for a program (docker, systemd) is outside it.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
@@ -80,6 +81,18 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     stderr: bytes = b""
     truncated: bool = False
     seconds: float = 0.0
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words: its exit status, or the signal that ended it."""
+        if self.exit_code is None:
+            return "ended before it began"
+        if self.exit_code >= 0:
+            return f"exit status {self.exit_code}"
+        try:
+            return f"ended by {signal.Signals(-self.exit_code).name}"
+        except ValueError:
+            return f"ended by signal {-self.exit_code}"
 
 
 class ProgramInput:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from custodes.cli.options import FormatOption, ProjectDir, project_at
-from custodes.cli.output import DONE, CliError, paint, plain, usage_error, write, write_json
+from custodes.cli.output import DONE, CliError, plain, usage_error, write, write_json
 
 app = App(name="runs", help="Show what ran here, and how each run went.", help_format="plaintext")
 app.command(
@@ -70,12 +70,14 @@ async def show(
 ) -> int:
     """Show one run: every attempt with its adapter, model, effort, pool, health decision and usage.
 
-    Of a run of a plan: each step, how it stands, and what an operator has to say of it.
+    For an attempt whose runtime named its session: where its transcript is, and the command that goes on
+    with it. Of a run of a plan: each step, how it stands, and what an operator has to say of it.
     """
     project = project_at(project_dir)
 
     from custodes.cli.plan_lines import plan_lines
     from custodes.cli.run_lines import tree_lines
+    from custodes.cli.transcripts import thread_lines, with_threads
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import runs_of
 
@@ -93,15 +95,13 @@ async def show(
             f"no run {plain(run)!r} is on record in {project}; `cos runs list` shows those that are",
             kind="record",
         )
-    (only,) = found
+    only = with_threads(found[0], project)
     if format == "json":
         write_json(only)
         return DONE
     for line in tree_lines(found):
         write(line)
     write(f"conversation {plain(only.conversation)}, {'mutable' if only.mutable else 'read-only'}")
-    for attempt in only.attempts:
-        if attempt.native_thread_id is not None:
-            session = paint(plain(attempt.native_thread_id), "bold")
-            write(f"attempt {attempt.number} is session {session} of {plain(attempt.adapter or '')}")
+    for line in (line for thread in only.threads for line in thread_lines(thread)):
+        write(line)
     return DONE

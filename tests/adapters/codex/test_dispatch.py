@@ -122,6 +122,9 @@ async def test_a_run_of_this_adapter_reads_as_what_happened(
     ("zone", "local", "wait"),
     [
         ("UTC", "2026-11-30T08:23:59", 1),
+        ("UTC", "2026-11-30T08:24:00", 60),  # it tells no seconds: not over before its minute is
+        ("UTC", "2026-11-30T08:24:10.5", 50),
+        ("Europe/Berlin", "2026-11-30T08:24:59", 1),
         ("Europe/Berlin", "2026-11-30T23:50:00", 34 * 60 + 8 * 3600),
         ("America/Los_Angeles", "2026-11-30T08:25:00", 86_340),
     ],

@@ -120,6 +120,18 @@ async def test_a_limit_at_a_later_request_leaves_open_what_its_tools_did(
     assert result.failure.accepted
 
 
+@pytest.mark.parametrize("at", [0, 400], ids=["first", "last"])
+async def test_a_limit_is_found_at_either_end_of_a_long_output(
+    at: int, runtime: Runtime, tmp_path: Path
+) -> None:
+    lines = ["It said something about the work." for _ in range(400)]
+    lines.insert(at, "HTTP 429: Rate limit reached. Please try again in 7s.")
+    limited = run("\n".join(lines), completed=False, failed=True, api_calls=1)
+    result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", limited), tmp_path), lambda _: None)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 7)
+
+
 async def test_what_came_from_the_cache_is_input_too(runtime: Runtime, tmp_path: Path) -> None:
     counts = {"input_tokens": 16, "output_tokens": 10, "cache_read_tokens": 6}
     done = run("Done.", completed=True, failed=False, **counts)

@@ -84,12 +84,11 @@ def verdict(ended: ProcessResult, session: Session, who: str) -> Failure | None:
     """None where its turn ended as done. Its end by our hand right after that is no failure."""
     if session.failure is not None or session.done:
         return session.failure
-    code = f"exit status {ended.exit_code}"
     if session.initialized:
-        return failures.failure("cut", who, detail=code)
+        return failures.failure("cut", who, detail=ended.ending)
     said = failures.Said(message=session.words)
     kind = failures.kind_of(said, waits.now()) if session.words.strip() else "other"
-    return failures.failure(kind, who, detail=f"{code}, before it spoke the protocol")
+    return failures.failure(kind, who, detail=f"{ended.ending}, before it spoke the protocol")
 
 
 def runtime(descriptor: Descriptor) -> AcpRuntime:

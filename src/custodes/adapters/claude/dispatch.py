@@ -92,13 +92,12 @@ def told(trouble: Trouble, stream: Stream, who: str, now: datetime) -> Failure:
 
 
 def _without_result(ended: ProcessResult, stream: Stream, who: str, now: datetime) -> Failure:
-    code = f"exit status {ended.exit_code}"
     if stream.session:
-        return failures.failure("cut", who, detail=code)
+        return failures.failure("cut", who, detail=ended.ending)
     if _TOO_OLD.search(stream.words):
         return failures.failure("missing", who, detail="it does not know an option; is it too old?")
     kind = failures.kind_of(failures.Said(message=stream.words), now)
-    return failures.failure(kind, who, detail=code)
+    return failures.failure(kind, who, detail=ended.ending)
 
 
 def runtime(descriptor: Descriptor) -> ClaudeRuntime:

@@ -71,13 +71,12 @@ def verdict(ended: ProcessResult, stream: Stream, who: str, now: datetime) -> Fa
         return None
     if stream.error:
         return stream.failure(who)
-    code = f"exit status {ended.exit_code}"
     if stream.thread:
-        return failures.failure("cut", who, detail=code)
+        return failures.failure("cut", who, detail=ended.ending)
     if _TOO_OLD.search(stream.words):
         return failures.failure("missing", who, detail="it does not know an option; is it too old?")
     kind = failures.kind_of(failures.Said(message=stream.words), now)
-    return failures.failure(kind, who, detail=code)
+    return failures.failure(kind, who, detail=ended.ending)
 
 
 def _prompt(request: DispatchRequest, schema: dict[str, Any] | None) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from custodes.adapters import failures, foreign
+from custodes.adapters import failures, foreign, waits
 
 _URL = re.compile(r",? url: \S+")
 _CUT = re.compile(r"stream disconnected before completion|stream closed before|error decoding response body")
@@ -24,7 +24,19 @@ def read(message: str, now: datetime) -> tuple[failures.Kind, int | None]:
     kind = kind or failures.kind_of(said, now)
     if kind == "other" and _CUT.search(text):
         kind = "cut"  # only where what comes after it is no limit and no overload
-    return kind, failures.stated_wait(said, now)
+    return kind, _wait(said, now)
+
+
+def _wait(said: failures.Said, now: datetime) -> int | None:
+    """The stated wait. A clock time comes without its seconds, so that of the minute that runs is not over
+    before the minute is (else it would read as tomorrow's)."""
+    begun = now.replace(second=0, microsecond=0)
+    stated, from_its_begin = (
+        failures.stated_wait(said, at) for at in (now, begun - timedelta(microseconds=1))
+    )
+    if from_its_begin == 1 != stated:
+        return waits.whole((begun + timedelta(minutes=1) - now).total_seconds())
+    return stated
 
 
 def _own(text: str) -> failures.Kind | None:

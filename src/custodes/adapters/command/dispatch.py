@@ -131,14 +131,13 @@ def _failure(
     if statement is None and len(text) <= 64_000:
         statement = read_statement(text.encode())  # printed over several lines
     if statement is not None:
-        return statement.failure(who, mutable=request.mutable)
+        return statement.failure(who, ended.ending, mutable=request.mutable)
     if ended.exit_code != 0:
-        detail = f"exit status {ended.exit_code}"
         if listener.kind is None:
-            return _ran(failures.failure("other", who, detail=detail), request)
+            return _ran(failures.failure("other", who, detail=ended.ending), request)
         said = failures.Said(message=listener.worded)
         wait = failures.stated_wait(said, waits.now())
-        return _ran(failures.failure(listener.kind, who, detail=detail, retry_after_s=wait), request)
+        return _ran(failures.failure(listener.kind, who, detail=ended.ending, retry_after_s=wait), request)
     if listener.size > MAX_OUTPUT or len(ended.stdout) > MAX_OUTPUT:
         return _ran(failures.failure("other", who, detail=f"printed more than {MAX_OUTPUT} bytes"), request)
     if not text:

@@ -35,8 +35,8 @@ class Statement(msgspec.Struct, frozen=True):
 
     stated: _Stated | None
 
-    def failure(self, who: str, *, mutable: bool) -> Failure:
-        """The Failure it comes to. The reason is ours, whatever else the object holds.
+    def failure(self, who: str, ending: str, *, mutable: bool) -> Failure:
+        """The Failure it comes to. The reason is ours, whatever else the object holds, with how it ended.
 
         A statement may narrow the table (not retryable, outcome unknown) but not make a timeout or a
         rejected login something to be sent again. Of work that may write, only a program's own word makes a
@@ -44,16 +44,17 @@ class Statement(msgspec.Struct, frozen=True):
         """
         stated = self.stated
         if stated is None:
-            row = failures.failure("other", who, detail="stated a failure that does not fit the protocol")
+            detail = f"stated a failure that does not fit the protocol; {ending}"
+            row = failures.failure("other", who, detail=detail)
             return msgspec.structs.replace(row, accepted=mutable)
         wait = waits.whole(stated.retry_after_s) if stated.retry_after_s is not None else None
         kind = (
             "overloaded" if stated.category == "provider" and stated.overloaded else _KINDS[stated.category]
         )
-        row = failures.failure(kind, who, retry_after_s=wait)
+        row = failures.failure(kind, who, detail=ending, retry_after_s=wait)
         if kind not in ("limit", "overloaded"):
             row = msgspec.structs.replace(
-                row, reason=f"{who} stated a failure of category '{stated.category}'"
+                row, reason=f"{who} stated a failure of category '{stated.category}' ({ending})"
             )
         may_retry = row.retryable or stated.category in ("provider", "unavailable")
         outcome = stated.outcome or ("unknown" if mutable else row.outcome)

@@ -19,6 +19,8 @@ _REFUSED = re.compile(r"(?:^|: )Connection error\.", re.MULTILINE)
 _NO_LOGIN = re.compile(
     r"no (?:inference |llm )?provider|no api key|not (?:logged in|authenticated)", re.IGNORECASE
 )
+_READ = 3_900
+"""Characters, of head and of tail each. The table reads 8,000 at most."""
 
 
 class HermesRuntime:
@@ -79,14 +81,20 @@ class HermesRuntime:
         """The error is its answer, or in its report, or on standard error: always words."""
         who, now, report = self._descriptor.id, waits.now(), seen.report
         stderr = ended.stderr.decode("utf-8", "replace").strip()
-        words = (str(seen.printed) if report.failed else "") or report.failure or stderr[-2_000:]
+        printed = _head_and_tail(str(seen.printed)) if report.failed else ""
+        words = printed or report.failure or stderr[-2_000:]
         if not words:
-            return failures.failure("other", who, detail=f"exit status {ended.exit_code}, no report")
+            return failures.failure("other", who, detail=f"{ended.ending}, no report")
         if _REFUSED.search(words):
             return failures.failure("refused", who)
         if _NO_LOGIN.search(words):
             return failures.failure("auth", who, detail="it found no usable login")
         return failures.classify(failures.Said(message=words), who=who, now=now)
+
+
+def _head_and_tail(words: str) -> str:
+    """What is read of a long output: the error may stand before it or after it."""
+    return words if len(words) <= 2 * _READ else f"{words[:_READ]}\n{words[-_READ:]}"
 
 
 class _Seen:

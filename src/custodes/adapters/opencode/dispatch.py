@@ -77,7 +77,7 @@ class OpenCodeRuntime:
         if stream.reason == "stop" and ended.exit_code == 0:
             empty = failures.failure("other", who, detail="ended well but said nothing")
             return None if str(stream.answer) else empty
-        return failures.failure("cut", who, detail=f"exit status {ended.exit_code}")
+        return failures.failure("cut", who, detail=ended.ending)
 
 
 def told(error: Mapping[str, Any], who: str, now: datetime) -> Failure:

@@ -105,9 +105,7 @@ class QwenRuntime:
             return failures.failure("cut", who, detail="its provider could not be spoken to")
         if ended.exit_code and _NO_LOGIN.search(ended.stderr.decode("utf-8", "replace")):
             return failures.failure("auth", who, detail="it found no usable login")
-        kind, detail = _EXITS.get(
-            ended.exit_code or 0, ("other", f"exit status {ended.exit_code}, no result")
-        )
+        kind, detail = _EXITS.get(ended.exit_code or 0, ("other", f"{ended.ending}, no result"))
         return failures.failure(kind, who, detail=detail)
 
 
