@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from custodes.policy.overview import Overview
-from custodes.policy.policy import Cooldown, Policy
+from custodes.policy.policy import Cooldown, Policy, Telemetry
 from custodes.policy.settings import Settings
 from support.cos import Cos, Tiered
 
@@ -87,6 +87,7 @@ def test_every_key_of_the_policy_has_an_option_and_is_shown(cos: Cos, tiered: Ti
         "--cooldown-retry-after-ceiling-seconds 1711 --preset night",
         "--orchestrator-adapter fixture --orchestrator-model large-1 --orchestrator-effort high",
         "--role reviewer --role-adapter fixture --role-model small-1 --role-effort low",
+        "--no-telemetry-relay --telemetry-prompts --telemetry-outputs --telemetry-tool-arguments",
     ):
         assert cos("supervision", "set", *words.split()).code == 0
     answer = cos("supervision", "show", "--format", "json")
@@ -96,6 +97,8 @@ def test_every_key_of_the_policy_has_an_option_and_is_shown(cos: Cos, tiered: Ti
         assert getattr(policy, key) != getattr(Policy(), key), key
     for key in Cooldown.__struct_fields__:
         assert getattr(policy.cooldown, key) != getattr(Cooldown(), key), key
+    for key in Telemetry.__struct_fields__:
+        assert getattr(policy.telemetry, key) != getattr(Telemetry(), key), key
     assert all(msgspec.structs.astuple(policy.orchestrator))
     assert all(msgspec.structs.astuple(policy.roles["reviewer"]))
     text = cos("supervision", "show").out
@@ -116,6 +119,7 @@ def test_every_key_of_the_policy_has_an_option_and_is_shown(cos: Cos, tiered: Ti
         "adapter fixture, model large-1, effort high",
         "small-1",
         "preset night (active): architect",
+        "our own spans alone; contents: prompts, outputs, tool arguments",
     ):
         assert words in text
 

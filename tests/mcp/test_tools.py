@@ -18,7 +18,7 @@ from custodes.mcp.tools import TOOLS, Tools, Watch
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.normalize import policy_keys
 from custodes.policy.patch import PolicyPatch
-from custodes.policy.policy import Cooldown, Policy, Target
+from custodes.policy.policy import Cooldown, Policy, Target, Telemetry
 from custodes.policy.settings import PolicyRefusedError, Settings, SettingsError
 from custodes.supervision.work import Budget, Work
 from support import scripted
@@ -63,6 +63,7 @@ OTHER: dict[str, Any] = {
     "roles": {"reviewer": {"adapter": "fixture", "model": "small-1", "effort": "low"}},
     "preset": "night",
     "presets": {"night": {"architect": {"adapter": "fixture", "model": "large-1", "effort": "medium"}}},
+    "telemetry": {"relay": False, "prompts": True, "outputs": True, "tool_arguments": True},
 }
 """A value other than the default for each key of the policy."""
 
@@ -71,6 +72,7 @@ def test_there_is_another_value_for_every_key_of_the_policy() -> None:
     assert set(OTHER) == set(Policy.__struct_fields__)
     assert set(OTHER["cooldown"]) == set(Cooldown.__struct_fields__)
     assert set(OTHER["orchestrator"]) == set(Target.__struct_fields__)
+    assert set(OTHER["telemetry"]) == set(Telemetry.__struct_fields__)
 
 
 async def test_every_key_of_the_policy_is_shown_set_and_cleared(tools: Tools, tiered: Tiered) -> None:
@@ -98,6 +100,8 @@ async def test_every_single_field_can_be_cleared_alone(tools: Tools, tiered: Tie
         inner = inner[step]
     if path[0] == "cooldown":
         inner[path[-1]] = getattr(Cooldown(), path[-1])
+    elif path[0] == "telemetry":
+        inner[path[-1]] = getattr(Telemetry(), path[-1])
     elif path[-1] in Target.__struct_fields__:
         inner[path[-1]] = ""
     else:

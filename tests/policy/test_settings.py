@@ -21,6 +21,7 @@ from custodes.policy import (
     SettingsError,
     Target,
     TargetPatch,
+    TelemetryPatch,
     resolve,
     turn_defaults,
 )
@@ -400,6 +401,10 @@ EVERY_KEY: dict[str, tuple[PolicyPatch, str]] = {
         "preset",
     ),
     "presets": (PolicyPatch(presets={"n": {"reviewer": TargetPatch(effort="low")}}), "presets.n"),
+    "telemetry": (
+        PolicyPatch(telemetry=TelemetryPatch(relay=False, prompts=True, outputs=True, tool_arguments=True)),
+        "telemetry",
+    ),
 }
 
 

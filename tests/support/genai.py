@@ -50,10 +50,12 @@ class SpanWatch(SpanProcessor):
 
     def __init__(self) -> None:
         self.faults: list[str] = []
+        self.ended: list[ReadableSpan] = []
         self._open: dict[int, str] = {}
 
     def clear(self) -> None:
         self.faults.clear()
+        self.ended.clear()
         self._open.clear()
 
     @property
@@ -67,7 +69,21 @@ class SpanWatch(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         if span.context is not None:
             self._open.pop(span.context.span_id, None)
+        self.ended.append(span)
         self.faults += [f"{span.name}: {fault}" for fault in violations(span)]
+
+
+def paths(spans: Iterable[ReadableSpan]) -> list[str]:
+    """Every span as the path of names from its root, sorted.
+
+    :raises KeyError: a span's parent is not among them: it is an orphan.
+    """
+    by_id = {span.context.span_id: span for span in spans if span.context is not None}
+
+    def path(span: ReadableSpan) -> str:
+        return f"{path(by_id[span.parent.span_id])} > {span.name}" if span.parent else span.name
+
+    return sorted(path(span) for span in by_id.values())
 
 
 def _status(span: ReadableSpan, attributes: dict[str, Any]) -> Iterator[str]:

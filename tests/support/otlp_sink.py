@@ -115,8 +115,17 @@ def sink(*, silent: bool = False) -> Iterator[Sink]:
         def log_message(self, *_: object) -> None:
             pass
 
+        def _chunks(self) -> Iterator[bytes]:
+            if self.headers.get("transfer-encoding", "").lower() != "chunked":
+                yield self.rfile.read(int(self.headers.get("content-length", 0)))
+                return
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            body = b"".join(self._chunks())
             if self.headers.get("content-encoding") == "gzip":
                 body = gzip.decompress(body)
             kept.asked.set()

@@ -35,6 +35,10 @@ MODULES = ("dispatch", "transcript", "profile_switch")
 """The entrypoints that name a module of the adapter's folder."""
 
 
+Operation = Literal["", "chat", "execute_tool", "invoke_agent"]
+"""What a runtime's own span is in the words of OpenTelemetry's GenAI conventions; "" for none of them."""
+
+
 class Price(msgspec.Struct, frozen=True, kw_only=True):
     """USD for each million tokens, with where and when it was read."""
 
@@ -120,6 +124,9 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True):
     cli: Cli | None = None
     endpoint: Endpoint | None = None
     readiness: Readiness = Readiness()
+    spans: dict[str, Operation] = {}
+    """By name, those of its own telemetry's spans that may be passed on: it sends them to the OTLP address in
+    its attempt's ``OTEL_EXPORTER_OTLP_ENDPOINT``, and cannot join a trace by itself."""
     origin: Literal["builtin", "project", "entry_point"] = "builtin"
     folder: str = ""
     """Where its dispatch module stands (the built-in's own folder where a project only overrides)."""

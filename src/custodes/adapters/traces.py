@@ -22,6 +22,12 @@ class Exporter(msgspec.Struct, frozen=True):
     variables: Mapping[str, str]
 
 
+def is_relayed(carried: Mapping[str, str]) -> bool:
+    """Whether an attempt brings an address for the telemetry of its runtime. The operator's own is never
+    taken here: spans that cannot join the trace would only stand beside it."""
+    return bool(carried.get(f"{_PREFIX}ENDPOINT"))
+
+
 def exporter(carried: Mapping[str, str], environ: Mapping[str, str]) -> Exporter | None:
     """The exporter for an attempt that carries the variables ``carried``; None where there is none."""
     if not carried.get("TRACEPARENT"):

@@ -34,6 +34,14 @@ def _lines(overview: Overview) -> Iterator[str]:
         f"cooldown     {cooldown.default_seconds} s, doubled up to {cooldown.maximum_seconds} s; "
         f"a stated wait up to {cooldown.retry_after_ceiling_seconds} s"
     )
+    telemetry = policy.telemetry
+    contents = [
+        name.replace("_", " ")
+        for name in ("prompts", "outputs", "tool_arguments")
+        if getattr(telemetry, name)
+    ]
+    relay = "a runtime's own spans join" if telemetry.relay else "our own spans alone"
+    yield f"telemetry    where it is exported: {relay}; contents: {', '.join(contents) or 'none'}"
     yield ""
     yield f"{'orchestrator':<18}{target_words(policy.orchestrator)}"
     for role, target in policy.roles.items():

@@ -169,6 +169,18 @@ def set_(
         str | None, _option("--in-preset", "Write --role into this preset instead of into the roles.")
     ] = None,
     clear_preset: Annotated[str | None, _option("--clear-preset", "Remove a preset.")] = None,
+    telemetry_relay: Annotated[
+        bool | None, _option("--telemetry-relay", "Whether a runtime's own spans join an exported trace.")
+    ] = None,
+    telemetry_prompts: Annotated[
+        bool | None, _option("--telemetry-prompts", "Whether prompts are exported; secrets never are.")
+    ] = None,
+    telemetry_outputs: Annotated[
+        bool | None, _option("--telemetry-outputs", "Whether answers are exported; secrets never are.")
+    ] = None,
+    telemetry_tool_arguments: Annotated[
+        bool | None, _option("--telemetry-tool-arguments", "The same for what tools take and return.")
+    ] = None,
     clear: Annotated[
         list[str] | None,
         Parameter(
@@ -198,7 +210,7 @@ def set_(
     if in_preset is not None and role is None:
         raise usage_error("--in-preset needs --role to say which role's entry is meant")
 
-    from custodes.policy.patch import CooldownPatch, PolicyPatch
+    from custodes.policy.patch import CooldownPatch, PolicyPatch, TelemetryPatch
 
     entry = {role: _target(*role_fields)} if role is not None else {}
     clears = list(clear or ())
@@ -221,6 +233,12 @@ def set_(
         roles=entry if in_preset is None else {},
         preset=_given(preset),
         presets={in_preset: entry} if in_preset is not None else {},
+        telemetry=TelemetryPatch(
+            relay=_given(telemetry_relay),
+            prompts=_given(telemetry_prompts),
+            outputs=_given(telemetry_outputs),
+            tool_arguments=_given(telemetry_tool_arguments),
+        ),
         clear_presets=(clear_preset,) if clear_preset is not None else (),
         clear=tuple(clears),
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from custodes.policy.patch import CooldownPatch, PolicyPatch, TargetPatch
+from custodes.policy.patch import CooldownPatch, PolicyPatch, TargetPatch, TelemetryPatch
 from custodes.policy.policy import Complexity, FallbackPolicy, Mode
 from custodes.policy.roles import ROLES
 
@@ -37,6 +37,15 @@ class Cooldown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = UNSET
     retry_after_ceiling_seconds: Annotated[
         int | UnsetType, Meta(description="The longest wait that a provider states and is believed.")
+    ] = UNSET
+
+
+class Telemetry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    relay: Annotated[bool | UnsetType, Meta(description="A runtime's own spans join the trace.")] = UNSET
+    prompts: Annotated[bool | UnsetType, Meta(description="Prompts are exported.")] = UNSET
+    outputs: Annotated[bool | UnsetType, Meta(description="Answers are exported.")] = UNSET
+    tool_arguments: Annotated[
+        bool | UnsetType, Meta(description="What tools are called with, and return, is exported.")
     ] = UNSET
 
 
@@ -96,6 +105,9 @@ class ConfigCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         dict[str, dict[str, Target]],
         Meta(description="Named sets of role hints; they give way where an adapter cannot follow."),
     ] = {}
+    telemetry: Annotated[
+        Telemetry, Meta(description="What is exported beyond our own spans; contents are off by default.")
+    ] = Telemetry()
     clear: Annotated[
         tuple[str, ...],
         Meta(
@@ -123,6 +135,7 @@ class ConfigCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 preset: {role: _as(TargetPatch, target) for role, target in hints.items()}
                 for preset, hints in self.presets.items()
             },
+            telemetry=_as(TelemetryPatch, self.telemetry),
             clear=self.clear,
         )
 

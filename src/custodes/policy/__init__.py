@@ -5,8 +5,17 @@ Pure rules on frozen Structs, and one service that touches the file. No store, n
 
 from custodes.policy.catalog import Adapter, Catalog, Objection
 from custodes.policy.explain import Estimate, Explanation, explain
-from custodes.policy.patch import CooldownPatch, PolicyPatch, TargetPatch
-from custodes.policy.policy import Complexity, Cooldown, FallbackPolicy, Mode, Policy, Target, turn_defaults
+from custodes.policy.patch import CooldownPatch, PolicyPatch, TargetPatch, TelemetryPatch
+from custodes.policy.policy import (
+    Complexity,
+    Cooldown,
+    FallbackPolicy,
+    Mode,
+    Policy,
+    Target,
+    Telemetry,
+    turn_defaults,
+)
 from custodes.policy.roles import ROLE_DEFAULTS, ROLES, Role, RoleDefaults
 from custodes.policy.routing import Denial, PassedOver, Resolution, Route, RouteRequest, Step, resolve
 from custodes.policy.settings import OldVersionError, PolicyRefusedError, Settings, SettingsError, Snapshot
@@ -43,6 +52,8 @@ __all__ = [
     "Step",
     "Target",
     "TargetPatch",
+    "Telemetry",
+    "TelemetryPatch",
     "applies",
     "complexity_of",
     "explain",

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from custodes.adapters.errors import closest
-from custodes.policy.policy import Complexity, Cooldown, FallbackPolicy, Mode, Policy, Target
+from custodes.policy.policy import Complexity, Cooldown, FallbackPolicy, Mode, Policy, Target, Telemetry
 from custodes.policy.roles import is_role, unknown_role
 from custodes.policy.wording import choices
 
@@ -155,6 +155,14 @@ def normalize(raw: Any, where: str = "model_routing") -> Reading:
     found["preset"] = text(f"{where}.preset", fields.get("preset"))
     presets = section(f"{where}.presets", fields.get("presets"))
     found["presets"] = {name: targets(f"{where}.presets.{name}", hints) for name, hints in presets.items()}
+    telemetry = section(f"{where}.telemetry", fields.get("telemetry"))
+    found["telemetry"] = Telemetry(
+        **{
+            f: boolean(f"{where}.telemetry.{f}", telemetry[f])
+            for f in Telemetry.__struct_fields__
+            if f in telemetry
+        }
+    )
     policy = Policy(**found)
     return Reading(policy=policy, warnings=tuple(_warnings(where, fields, policy, legacy)))
 
@@ -189,6 +197,8 @@ def policy_keys() -> tuple[str, ...]:
     for name in Policy.__struct_fields__:
         if name == "cooldown":
             keys += [name, *(f"cooldown.{f}" for f in Cooldown.__struct_fields__)]
+        elif name == "telemetry":
+            keys += [name, *(f"telemetry.{f}" for f in Telemetry.__struct_fields__)]
         elif name == "orchestrator":
             keys += [name, *(f"orchestrator.{f}" for f in Target.__struct_fields__)]
         elif name == "roles":

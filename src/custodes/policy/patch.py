@@ -31,6 +31,15 @@ class CooldownPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     retry_after_ceiling_seconds: int | UnsetType = UNSET
 
 
+class TelemetryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is unset stays."""
+
+    relay: bool | UnsetType = UNSET
+    prompts: bool | UnsetType = UNSET
+    outputs: bool | UnsetType = UNSET
+    tool_arguments: bool | UnsetType = UNSET
+
+
 class PolicyPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is unset stays. Clearing comes first, so that an entry can be cleared and written in one change.
 
@@ -51,6 +60,7 @@ class PolicyPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     roles: dict[str, TargetPatch] = {}
     preset: str | UnsetType = UNSET
     presets: dict[str, dict[str, TargetPatch]] = {}
+    telemetry: TelemetryPatch = TelemetryPatch()
     clear_orchestrator: bool = False
     clear_roles: tuple[str, ...] = ()
     clear_presets: tuple[str, ...] = ()
@@ -108,6 +118,8 @@ def written(patch: PolicyPatch) -> dict[Path, Any]:
         _note(found, (name,), getattr(patch, name))
     for name in CooldownPatch.__struct_fields__:
         _note(found, ("cooldown", name), getattr(patch.cooldown, name))
+    for name in TelemetryPatch.__struct_fields__:
+        _note(found, ("telemetry", name), getattr(patch.telemetry, name))
     _note_target(found, ("orchestrator",), patch.orchestrator)
     for role, change in patch.roles.items():
         _note_target(found, ("roles", role), change)

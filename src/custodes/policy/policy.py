@@ -28,6 +28,18 @@ class Cooldown(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_ceiling_seconds: int = 691_200
 
 
+class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
+    """What is exported beyond our own spans, where anything is exported at all. Contents are off by default
+    (seed 000), and secrets in them are blotted out in any case."""
+
+    relay: bool = True
+    """A runtime's own spans are hung under its call, where it cannot join the trace by itself."""
+    prompts: bool = False
+    outputs: bool = False
+    tool_arguments: bool = False
+    """And what the tools returned."""
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """``.coding-os/hub-settings.json::model_routing``, normalized and complete."""
 
@@ -49,6 +61,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The active one of ``presets``; empty is none."""
     presets: dict[str, dict[str, Target]] = {}
     """Named sets of role hints. A hint gives way where its adapter cannot follow it."""
+    telemetry: Telemetry = Telemetry()
 
 
 def turn_defaults(policy: Policy, module_enabled: bool) -> Target:

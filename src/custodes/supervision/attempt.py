@@ -174,10 +174,15 @@ class AttemptRun:
             environment = {**nest.environment(self.services.project), **span.traceparent()}
             if descriptor.can("trace_context"):
                 environment |= self.services.tracer.endpoint
-            request = request_for(job, route, descriptor, self.services.project, environment, self.repair)
+            relayed = descriptor.spans if job.question.policy.telemetry.relay else {}
             self.services.nests[job.run_id] = nest
             try:
-                result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
+                async with span.relayed(relayed, descriptor.provider or route.adapter) as endpoint:
+                    environment |= endpoint
+                    request = request_for(
+                        job, route, descriptor, self.services.project, environment, self.repair
+                    )
+                    result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
             finally:
                 del self.services.nests[job.run_id]
                 await nest.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from custodes.telemetry import conventions as names
 from custodes.telemetry.providers import Providers
+from custodes.telemetry.span_record import SpanRecord
 from custodes.telemetry.values import Value
 
 if TYPE_CHECKING:  # loaded only where a meter is configured
@@ -63,6 +64,12 @@ class Bridge:
             span.set_attribute(names.ERROR_TYPE, error_type)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
+
+    def emit(self, records: Iterable[SpanRecord]) -> None:
+        """Hand on spans that were not made here (:mod:`~custodes.telemetry.emission`)."""
+        from custodes.telemetry.emission import emit
+
+        emit(self._tracer, records)
 
     def span_id(self, span: Span) -> str:
         return format_span_id(span.get_span_context().span_id)

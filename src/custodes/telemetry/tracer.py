@@ -11,7 +11,8 @@ around it. Of an exception only the type's name is kept: a message may hold a se
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -92,6 +93,8 @@ class SpanHandle:
         spent_tokens: int | None = None,
         spent_usd: float | None = None,
         tool_calls: int | None = None,
+        relayed_spans: int | None = None,
+        left_out_spans: int | None = None,
     ) -> None:
         """Record what has become known; None changes nothing.
 
@@ -118,6 +121,8 @@ class SpanHandle:
                 names.BUDGET_SPENT_TOKENS: spent_tokens,
                 names.BUDGET_SPENT_USD: spent_usd,
                 names.TOOL_USES: tool_calls,
+                names.RELAYED_SPANS: relayed_spans,
+                names.RELAY_LEFT_OUT: left_out_spans,
             }
         )
         self._span.set_attributes(known)
@@ -178,6 +183,29 @@ class SpanHandle:
             handle = above
         trace = self._bridge.trace(self._span)
         return Lineage(**trace, **found) if trace else None
+
+    @asynccontextmanager
+    async def relayed(self, wanted: Mapping[str, str], provider: str) -> AsyncIterator[dict[str, str]]:
+        """Hang a runtime's own spans under this one, as they come, while the block runs.
+
+        :param wanted: by name, those that are, with what each is (:class:`~custodes.telemetry.graft.Graft`).
+        :returns: the variables that lead the runtime here; empty where nothing of the trace is exported.
+        """
+        lineage = self.lineage() if wanted else None
+        if self._bridge is None or self._span is None or lineage is None or not lineage.sampled:
+            yield {}
+            return
+        from custodes.telemetry.graft import Graft
+        from custodes.telemetry.relay import Relay
+
+        graft = Graft(lineage.trace, self._bridge.span_id(self._span), wanted, provider)
+        relay = Relay(graft, self._bridge.emit)
+        async with relay.serving():
+            yield {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": relay.url,
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            }
+        self.set(relayed_spans=graft.passed_on, left_out_spans=graft.left_out)
 
     def __enter__(self) -> Self:
         return self

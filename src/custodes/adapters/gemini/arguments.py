@@ -7,6 +7,7 @@ from pathlib import Path
 
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
+from custodes.adapters.traces import is_relayed
 
 HOME = Path(__file__).parent
 KEPT = (
@@ -16,6 +17,14 @@ KEPT = (
     *("GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_SETTINGS_PATH", "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"),
 )
 """Its login, its endpoint and its administrator's settings: nothing else of ours reaches it."""
+_RELAYED = {
+    "GEMINI_TELEMETRY_ENABLED": "true",
+    "GEMINI_TELEMETRY_TRACES_ENABLED": "true",
+    "GEMINI_TELEMETRY_TARGET": "local",
+    "GEMINI_TELEMETRY_USE_COLLECTOR": "true",
+    "GEMINI_TELEMETRY_OTLP_PROTOCOL": "http",
+    "GEMINI_TELEMETRY_LOG_PROMPTS": "false",
+}
 ADMINISTRATOR = Path("/etc/gemini-cli")
 
 
@@ -37,6 +46,8 @@ def environment(request: DispatchRequest, inherited: Mapping[str, str]) -> dict[
     """Ours over what it needs. Settings files of an administrator stay in force instead of ours."""
     environ = {**inherited, **request.environment}
     extra = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1", "GEMINI_TELEMETRY_ENABLED": "false"}
+    if is_relayed(request.environment):
+        extra |= _RELAYED
     if "GEMINI_CLI_SYSTEM_SETTINGS_PATH" not in environ and not (ADMINISTRATOR / "settings.json").exists():
         extra["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] = str(HOME / "settings.json")
     # With an endpoint of its own it would guess a login that it cannot do; a person's choice wins over this.

@@ -12,6 +12,7 @@ import msgspec
 from custodes.adapters.port import DispatchRequest
 from custodes.adapters.process import base_environment
 from custodes.adapters.schemas import rooted
+from custodes.adapters.traces import is_relayed
 
 HOME = Path(__file__).parent
 KEPT = (
@@ -29,6 +30,14 @@ CHANGING = (
     *("cron_create", "cron_delete", "enter_worktree", "exit_worktree", "record_artifact"),
 )
 """Tools that read-only work does not get, whatever a person's settings allow. Plan mode alone leaves some."""
+
+
+_RELAYED = {
+    "QWEN_TELEMETRY_ENABLED": "true",
+    "QWEN_TELEMETRY_TARGET": "local",
+    "QWEN_TELEMETRY_OTLP_PROTOCOL": "http",
+    "QWEN_TELEMETRY_LOG_PROMPTS": "false",
+}
 
 
 def program(binary: str, path: str | None) -> list[str]:
@@ -72,6 +81,8 @@ def environment(request: DispatchRequest, inherited: Mapping[str, str]) -> dict[
         "QWEN_USAGE_STATISTICS_ENABLED": "0",
         "NO_COLOR": "1",
     }
+    if is_relayed(request.environment):
+        extra |= _RELAYED
     if "QWEN_CODE_SYSTEM_SETTINGS_PATH" not in environ and not ADMINISTRATOR.exists():
         extra["QWEN_CODE_SYSTEM_SETTINGS_PATH"] = str(HOME / "settings.json")
     # Without a choice in its settings it refuses to start; a person's choice there wins over this.
