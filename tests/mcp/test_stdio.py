@@ -24,6 +24,8 @@ async def test_the_tools_are_listed_with_schemas_that_teach(project: Path, anyio
     async with connected(project, anyio_backend) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert sorted(tools) == [
+            "cos_asks",
+            "cos_cancel",
             "cos_dispatch",
             "cos_fan_out",
             "cos_health",

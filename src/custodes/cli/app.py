@@ -156,6 +156,7 @@ def _known(error: BaseException) -> CliError | None:
         ("custodes.overseer.reading", "ConfigError", "overseer"),
         ("custodes.supervision.plan_resume", "PlanRunError", "resume"),
         ("custodes.supervision.resolution", "ResolutionError", "resolve"),
+        ("custodes.supervision.operator_ask", "OperatorError", "request"),
         ("custodes.store", "StoreError", "store"),
     ):
         loaded = sys.modules.get(module)

@@ -83,6 +83,7 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
                             supervision.conversation(conversation, adapter=adapter) as parent,
                         ):
                             end = await ask(parent, begun)
+                            conversation = parent.recorded_as
                     finally:
                         view.close()
             group.cancel_scope.cancel()

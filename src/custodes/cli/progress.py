@@ -17,6 +17,8 @@ from custodes.supervision.events import (
     ChildQueued,
     ChildWaiting,
     Event,
+    PermissionAnswered,
+    PermissionAsked,
 )
 from custodes.supervision.work import Outcome
 
@@ -44,12 +46,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     name: str
     role: str
+    parent_run: str | None = None
+    """The child whose own processes asked for it."""
     state: State = "queued"
     since: float = 0.0
     until: float | None = None
     reason: str = ""
     attempts: tuple[AttemptRow, ...] = ()
     outcome: Outcome | None = None
+    asks: tuple[PermissionAsked, ...] = ()
+    """What it asks leave for, and nobody has answered yet."""
 
 
 class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +72,25 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Of the children that ended, in the order they were asked for."""
-        return tuple(row.outcome for row in self.rows.values() if row.outcome is not None)
+        """Of the conversation's own children that ended, in the order they were asked for."""
+        own = (row for row in self.rows.values() if row.parent_run is None)
+        return tuple(row.outcome for row in own if row.outcome is not None)
+
+    def below(self, run_id: str | None) -> tuple[Row, ...]:
+        """The children that the run asked for; the conversation's own for None."""
+        return tuple(row for row in self.rows.values() if row.parent_run == run_id)
 
 
 def apply(tree: Tree, event: Event) -> Tree:
     """The tree after the event. An event of a child nobody queued changes nothing."""
     if isinstance(event, ChildQueued):
-        row = Row(run_id=event.run_id, name=event.name, role=event.role, since=event.at)
+        row = Row(
+            run_id=event.run_id,
+            name=event.name,
+            role=event.role,
+            parent_run=event.parent_run,
+            since=event.at,
+        )
         return replace(tree, rows={**tree.rows, event.run_id: row})
     known = tree.rows.get(event.run_id)
     if known is None:
@@ -112,6 +129,10 @@ def _row(row: Row, event: Event) -> Row:
             return _with_attempt(row, event.number, chars=event.progress.chars, tool=event.progress.tool)
         case AttemptEnded():
             return _with_attempt(row, event.number, seconds=event.seconds, failure=event.failure)
+        case PermissionAsked():
+            return replace(row, asks=(*row.asks, event))
+        case PermissionAnswered():
+            return replace(row, asks=tuple(ask for ask in row.asks if ask.ask != event.ask))
         case AttemptRefused():
             return replace(row, reason=event.refusal.reason)
         case ChildEnded():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from custodes.cli.output import paint, plain
-from custodes.supervision.run_view import AttemptView, ConversationView, RunView, Used
+from custodes.supervision.ask_table import AskRow
+from custodes.supervision.run_view import AttemptView, ConversationView, RunView, Used, by_descent
 
 STYLES = {"done": "green", "running": "cyan", "failed": "red", "unknown": "red", "skipped": "dim"}
 
@@ -28,12 +29,19 @@ def run_line(run: RunView) -> str:
     return "  ".join((paint(names, "bold"), status, *left, *seconds, paint(f"run {run.run_id}", "dim")))
 
 
-def tree_lines(runs: Iterable[RunView]) -> Iterator[str]:
-    """Each run, and below it each attempt."""
-    for run in runs:
-        yield run_line(run)
-        for attempt in run.attempts:
-            yield f"  {attempt.number}. {attempt_words(attempt)}"
+def ask_line(row: AskRow) -> str:
+    left = max(0.0, row.deadline - time.time())
+    what = f"{plain(row.tool)}: {plain(row.detail)}" if row.detail else plain(row.tool)
+    who = f"{plain(row.name)}  {row.role}" if row.name != row.role else row.role
+    return f"{paint(row.id, 'bold')}  {who}  {what}  {paint(f'denied in {left:.0f} s', 'yellow')}"
+
+
+def tree_lines(runs: Sequence[RunView], *, attempts: bool = True) -> Iterator[str]:
+    """Each run, and below it each attempt, and the runs that it started."""
+    for level, run in by_descent(runs):
+        yield f"{'  ' * level}{run_line(run)}"
+        for attempt in run.attempts if attempts else ():
+            yield f"{'  ' * level}  {attempt.number}. {attempt_words(attempt)}"
 
 
 def attempt_words(row: AttemptView) -> str:

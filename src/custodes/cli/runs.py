@@ -10,7 +10,17 @@ from cyclopts import App, Parameter
 from custodes.cli.options import FormatOption, ProjectDir, project_at
 from custodes.cli.output import DONE, CliError, plain, usage_error, write, write_json
 
-app = App(name="runs", help="Show what ran here, and how each run went.", help_format="plaintext")
+app = App(
+    name="runs",
+    help="Show what ran here and how each run went; cancel one, or answer what it asks leave for.",
+    help_format="plaintext",
+)
+for _name, _sentence in (
+    ("cancel", "End a run with all that it started, or a whole conversation."),
+    ("asks", "List what children ask leave for and nobody has answered yet."),
+    ("answer", "Answer what a child asks leave for."),
+):
+    app.command(f"custodes.cli.run_requests:{_name}", name=_name, help=_sentence)
 app.command(
     "custodes.cli.resolve:resolve",
     name="resolve",
@@ -34,7 +44,7 @@ async def list_(
     project = project_at(project_dir)
 
     from custodes.cli.plan_lines import plan_line
-    from custodes.cli.run_lines import conversation_line, run_line
+    from custodes.cli.run_lines import conversation_line, tree_lines
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import conversations_of
 
@@ -53,8 +63,8 @@ async def list_(
         for plan in plans:
             if plan.conversation == conversation.conversation:
                 write(f"  {plan_line(plan)}")
-        for run in conversation.runs:
-            write(f"  {run_line(run)}")
+        for line in tree_lines(conversation.runs, attempts=False):
+            write(f"  {line}")
     if not found and not plans:
         write("nothing ran here under supervision yet; `cos dispatch` and `cos run` start something")
     return DONE
@@ -76,13 +86,14 @@ async def show(
     project = project_at(project_dir)
 
     from custodes.cli.plan_lines import plan_lines
-    from custodes.cli.run_lines import tree_lines
+    from custodes.cli.run_lines import run_line, tree_lines
     from custodes.cli.transcripts import thread_lines, with_threads
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import runs_of
 
     async with RecordFile(project) as file:
         found = runs_of(await file.run(run))
+        around = runs_of(await file.conversation(found[0].conversation)) if found else ()
         plan = await file.plan(run)
     if plan is not None:
         if format == "json":
@@ -101,6 +112,11 @@ async def show(
         return DONE
     for line in tree_lines(found):
         write(line)
+    for below in around:
+        if below.parent_run == only.run_id:
+            write(f"started {run_line(below)}")
+    if only.parent_run is not None:
+        write(f"started by run {plain(only.parent_run)}")
     write(f"conversation {plain(only.conversation)}, {'mutable' if only.mutable else 'read-only'}")
     for line in (line for thread in only.threads for line in thread_lines(thread)):
         write(line)

@@ -124,15 +124,29 @@ class View:
 
         now = time.time()
         root = RichTree(Text(f"{self.title}  {now - self._started:.1f} s", style="bold"))
-        for row in self.tree.rows.values():
-            branch = root.add(Text.assemble(*_row(row, now), no_wrap=True, overflow="ellipsis"))
-            for words, style in _attempts(row):
-                branch.add(Text(words, style=style, no_wrap=True, overflow="ellipsis"))
+        self._add(root, None, now)
         if self.tree.pools:
             pools = root.add(Text("pools", style="bold"))
             for name, pool in self.tree.pools.items():
                 pools.add(Text.assemble((f"{name:<24}", ""), (_pool(pool, now), _POOL_STYLES[pool.state])))
         return root
+
+    def _add(self, above: RichTree, run_id: str | None, now: float) -> None:
+        """The children that the run asked for, and below each what it asked for itself."""
+        from rich.text import Text
+
+        for row in self.tree.below(run_id):
+            branch = above.add(Text.assemble(*_row(row, now), no_wrap=True, overflow="ellipsis"))
+            for words, style in (*_attempts(row), *_asks(row, now)):
+                branch.add(Text(words, style=style, no_wrap=True, overflow="ellipsis"))
+            self._add(branch, row.run_id, now)
+
+
+def _asks(row: Row, now: float) -> Iterator[tuple[str, str]]:
+    for ask in row.asks:
+        left = max(0.0, ask.at + ask.seconds - now)
+        yield f"asks leave for {plain(ask.tool, 40)}: {plain(ask.detail, 120)}", "yellow"
+        yield f"  cos runs answer {ask.ask} allow|deny   denied in {left:.0f} s", "yellow"
 
 
 def _row(row: Row, now: float) -> Iterator[tuple[str, str]]:

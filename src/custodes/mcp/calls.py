@@ -274,6 +274,27 @@ class FanOutCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
 
 
+class AsksCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    action: Annotated[
+        Literal["list", "answer"],
+        Meta(
+            description="list: what children ask leave for and nobody has answered yet. answer: decide on "
+            "one; allow only what the person you work for would."
+        ),
+    ] = "list"
+    ask: Annotated[str, Meta(description="answer: the ask's id.")] = ""
+    answer: Annotated[
+        str, Meta(description="answer: the decision.", extra_json_schema={"enum": ["", "allow", "deny"]})
+    ] = ""
+
+
+class CancelCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    target: Annotated[
+        str,
+        Meta(min_length=1, description="A run's id, or a conversation's: then all of it."),
+    ]
+
+
 class TraceCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     conversation: Annotated[
         str, Meta(description="A conversation's id, as results name it; this session's where not given.")

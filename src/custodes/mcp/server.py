@@ -22,6 +22,7 @@ from custodes.mcp.tools import TOOLS, Tool, Tools, Watch
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
+from custodes.supervision.operator_ask import OperatorError
 from custodes.supervision.supervision import Supervision
 
 logger = logging.getLogger("custodes.mcp")
@@ -38,6 +39,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (ArgumentsError, "arguments"),
     (SettingsError, "settings"),
     (AdapterError, "adapters"),
+    (OperatorError, "request"),
     (StoreError, "store"),
 )
 """The errors of a person's input or project, under the names that the command line gives them."""

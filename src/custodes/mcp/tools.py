@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from custodes.adapters.port import PermissionAnswer
 from custodes.adapters.registry import Registry
 from custodes.mcp import calls
 from custodes.policy.arguments import ArgumentsError, read
@@ -30,6 +31,12 @@ from custodes.supervision.event_words import sentence
 from custodes.supervision.events import ChildEnded, ChildQueued, Event
 from custodes.supervision.health_file import clear_in_file
 from custodes.supervision.health_report import health_report
+from custodes.supervision.operator_ask import (
+    OperatorError,
+    answer_in_file,
+    asks_in_file,
+    cancel_in_file,
+)
 from custodes.supervision.supervision import Supervision
 from custodes.supervision.trace import trace
 from custodes.supervision.work import Budget, Work
@@ -98,6 +105,22 @@ TOOLS = (
         "own role; outcomes come back in the order asked, and one that fails takes no other with it. "
         "Cancelling the call ends every child and everything it started.",
         calls.FanOutCall,
+        open_world=True,
+    ),
+    Tool(
+        "cos_asks",
+        "Asks for permission",
+        "What children ask leave for while they work, at any depth, and the way to answer. An ask that "
+        "nobody answers by its deadline is denied.",
+        calls.AsksCall,
+        open_world=True,
+    ),
+    Tool(
+        "cos_cancel",
+        "Cancel",
+        "End a run with everything it started, or every run of a conversation, whichever process owns it; "
+        "returns once that is proven, with what each run came to. What had ended stays as it was.",
+        calls.CancelCall,
         open_world=True,
     ),
     Tool(
@@ -189,6 +212,8 @@ class Tools:
             "cos_health": self._health,
             "cos_dispatch": self._dispatch,
             "cos_fan_out": self._fan_out,
+            "cos_asks": self._asks,
+            "cos_cancel": self._cancel,
             "cos_trace": self._trace,
         }
 
@@ -232,7 +257,7 @@ class Tools:
         self._name_session()
         async with _told(report):
             outcome = await self._conversation.dispatch(_work(call))
-        return {"conversation": self._conversation.id, **msgspec.structs.asdict(outcome)}
+        return {"conversation": self._conversation.recorded_as, **msgspec.structs.asdict(outcome)}
 
     async def _fan_out(self, call: calls.FanOutCall, report: Report) -> object:
         self._name_session()
@@ -245,7 +270,7 @@ class Tools:
                 for work in call.children:
                     fan.start(_work(work))
         return {
-            "conversation": self._conversation.id,
+            "conversation": self._conversation.recorded_as,
             "name": call.name,
             "seconds": round(time.monotonic() - begun, 3),
             "outcomes": fan.outcomes,
@@ -258,8 +283,26 @@ class Tools:
         ready = (agent for agent in registry.eligible() if registry.readiness(agent).ready)
         self._conversation.adapter = self._adapter or next(ready, "")
 
+    async def _asks(self, call: calls.AsksCall, _: Report) -> object:
+        if call.action == "list":
+            if call.ask or call.answer:
+                raise ArgumentsError("action 'list' takes no ask and no answer; action 'answer' does")
+            return {"asks": await asks_in_file(self._project)}
+        decisions: dict[str, PermissionAnswer] = {"allow": "allow", "deny": "deny"}
+        if not call.ask or call.answer not in decisions:
+            raise ArgumentsError("action 'answer' needs an ask, and an answer: allow or deny")
+        return await answer_in_file(self._project, call.ask, decisions[call.answer], BY)
+
+    async def _cancel(self, call: calls.CancelCall, _: Report) -> object:
+        report = await cancel_in_file(self._project, call.target, BY)
+        if report is None:
+            raise OperatorError(
+                f"no run and no conversation '{call.target}' is on record; cos_trace names runs"
+            )
+        return report
+
     async def _trace(self, call: calls.TraceCall, _: Report) -> object:
-        return await trace(self._project, call.conversation or self._conversation.id)
+        return await trace(self._project, call.conversation or self._conversation.recorded_as)
 
 
 @asynccontextmanager

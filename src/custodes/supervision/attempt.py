@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -182,6 +183,7 @@ class AttemptRun:
                     request = request_for(
                         job, route, descriptor, self.services.project, environment, self.repair
                     )
+                    request = replace(request, permit=partial(self.services.asks.ask, job))
                     result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
             finally:
                 del self.services.nests[job.run_id]

@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,14 +21,15 @@ import msgspec
 from custodes.adapters.port import Failure, Usage
 from custodes.policy.roles import ROLE_DEFAULTS, is_role
 from custodes.policy.trigger import complexity_of
-from custodes.store import Database, StoreError, StoreLocked
-from custodes.supervision import records, requests
+from custodes.store import Database, StoreError
+from custodes.supervision import records
 from custodes.supervision.account import Account
 from custodes.supervision.nested_work import PROJECT, RUN, TOKEN, VARIABLES, NestedWork
 from custodes.supervision.outcomes import cancelled, refused
-from custodes.supervision.owner_identity import Owner, proven_dead, this_process
+from custodes.supervision.owner_identity import this_process
+from custodes.supervision.posted import Posted
 from custodes.supervision.refusal import budget_refusal
-from custodes.supervision.requests import Request, RequestStatus, prove
+from custodes.supervision.requests import Request, prove
 from custodes.supervision.schema import MIGRATIONS
 from custodes.supervision.slots import Slots
 from custodes.supervision.tree import DATABASE
@@ -35,12 +37,6 @@ from custodes.supervision.work import Outcome, Refusal, RefusalCategory, Work
 
 logger = logging.getLogger("custodes.supervision")
 
-POLL_S = (0.02, 0.25)
-"""The first and the longest pause between two looks at a reply, in seconds."""
-CHECK_S = 1.0
-"""How often it is checked that the owner lives, in seconds."""
-TAKEN_S = 30.0
-"""How long a living owner may leave a request where it is, in seconds; then it is taken back."""
 END_S = 60.0
 """How long the end of withdrawn work is waited for, in seconds: its grace and its proof lie well below."""
 
@@ -94,8 +90,6 @@ class Ask:
         self._run_id = run_id
         self._nested = nested
         self._account = account
-        self._status: RequestStatus | None = None
-        """As it was last seen; None until it was asked."""
 
     async def perform(self, slots: Slots | None = None) -> Outcome:
         """Ask, once there is a slot, and wait for the end. Cancelled, the work is withdrawn, and its end is
@@ -130,24 +124,22 @@ class Ask:
             return
         try:
             database = await self._client.database()
-            asked = await self._write(database)
-            if asked is not None:
-                await self._wait(database, asked)
+            posted = await self._posted(database)
         except StoreError as error:
-            self._lose(f"the owner of this work cannot be asked: {error}")
+            self._refuse("unavailable", f"the owner of this work cannot be asked: {error}")
+            return
+        if posted is not None:
+            await self._wait(database, posted)
 
-    async def _write(self, database: Database) -> Request | None:
-        """The request as it stands in the file; None where there is nothing to wait for."""
+    async def _posted(self, database: Database) -> Posted | None:
+        """The request, written; None where there is nothing to wait for."""
         client, body = self._client, msgspec.json.encode(self._nested).decode()
-        parent = await database.read(functools.partial(records.open_of_run, run_id=client.run_id))
+        parent = await database.read(partial(records.open_of_run, run_id=client.run_id))
         if parent is None:
             reason = f"the run that this process works for ({RUN}={client.run_id}) has ended{_UNSET}"
             self._refuse("unavailable", reason)
             return None
         client.conversation = parent.conversation
-        if proven_dead(parent.owner):
-            self._lose(_died(parent.owner), dead=True)
-            return None
         request = Request(
             id=self._run_id,
             kind="dispatch",
@@ -158,84 +150,45 @@ class Ask:
             body=body,
             asked=time.time(),
         )
-        stored = await database.write(functools.partial(requests.ask, request=request), wait_s=5.0)
-        if stored.proof != request.proof:
+        posted = Posted(database, request)
+        if not await posted.write():
             self._refuse("invalid", f"the id {self._run_id} was used for other work already")
             return None
-        self._status = "asked"
-        return request
+        return posted
 
-    async def _wait(self, database: Database, request: Request) -> None:
+    async def _wait(self, database: Database, posted: Posted) -> None:
+        async def over() -> bool:
+            return await database.read(partial(records.open_of_run, run_id=self._client.run_id)) is None
+
         try:
-            await self._until_answered(database, request)
+            self._end(posted, await posted.reply(over))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(END_S):
                 try:
-                    left = await database.write(
-                        functools.partial(requests.withdraw, request_id=request.id), wait_s=5.0
-                    )
-                    if left is not None:
-                        await self._until_answered(database, request)
+                    if not await posted.taken_back() and (reply := await posted.reply(over)) is not None:
+                        self._end(posted, reply)
                 except StoreError as error:
-                    logger.warning("nested run %s could not be withdrawn: %s", request.id, error)
+                    logger.warning("nested run %s could not be withdrawn: %s", self._run_id, error)
             raise
+        except StoreError as error:
+            self._lose(posted, f"the owner of this work cannot be asked: {error}")
 
-    async def _until_answered(self, database: Database, request: Request) -> None:
-        pause, longest = POLL_S
-        begun = checked = anyio.current_time()
-        while True:
-            seen = await self._look(database, request)
-            if seen is not None and self._read(seen):
-                return
-            if anyio.current_time() >= checked + CHECK_S:
-                checked = anyio.current_time()
-                if proven_dead(request.owner):
-                    last = await self._look(database, request)
-                    if last is None or not self._read(last):
-                        self._lose(_died(request.owner), dead=True)
-                    return
-                if self._status == "asked" and await self._given_up(database, request, begun):
-                    return
-            await anyio.sleep(pause)
-            pause = min(pause * 1.5, longest)
+    def _end(self, posted: Posted, reply: str | None) -> None:
+        pid = posted.request.owner.pid
+        if reply is not None:
+            try:
+                self.outcome = msgspec.json.decode(reply, type=Outcome)
+            except msgspec.DecodeError as error:  # the owner runs another version
+                self._lose(posted, f"the owner's reply cannot be read here: {error}")
+        elif posted.dead:
+            self._lose(posted, f"the owner of this work (pid {pid}) died")
+        else:
+            reason = f"the owner of this work (pid {pid}) did not take it; nothing was started"
+            self._refuse("unavailable", reason)
 
-    async def _look(self, database: Database, request: Request) -> Request | None:
-        try:
-            return await database.read(functools.partial(requests.find, request_id=request.id))
-        except StoreLocked:
-            return None
-
-    def _read(self, seen: Request) -> bool:
-        """Whether it is answered."""
-        self._status = seen.status
-        if seen.reply is None:
-            return False
-        try:
-            self.outcome = msgspec.json.decode(seen.reply, type=Outcome)
-        except msgspec.DecodeError as error:  # the owner runs another version
-            self._lose(f"the owner's reply cannot be read here: {error}")
-        return True
-
-    async def _given_up(self, database: Database, request: Request, begun: float) -> bool:
-        """Take back what its owner does not take: the run has ended, or nobody there reads requests."""
-        try:
-            runs = await database.read(functools.partial(records.open_of_run, run_id=request.run_id))
-            if runs is not None and anyio.current_time() < begun + TAKEN_S:
-                return False
-            left = await database.write(
-                functools.partial(requests.withdraw, request_id=request.id), wait_s=5.0
-            )
-        except StoreLocked:
-            return False
-        if left is not None:
-            return False
-        reason = f"the owner of this work (pid {request.owner.pid}) did not take it; nothing was started"
-        self._refuse("unavailable", reason)
-        return True
-
-    def _lose(self, why: str, *, dead: bool = False) -> None:
-        """There will be no answer. ``dead``: the owner is, and so takes nothing any more."""
-        if self._status is None or (self._status == "asked" and dead):
+    def _lose(self, posted: Posted, why: str) -> None:
+        """There will be no answer. What a dead owner had not taken has not begun."""
+        if posted.status == "asked" and posted.dead:
             self._refuse("unavailable", f"{why}; nothing was started")
         elif not self._mutable:
             self._refuse("unavailable", f"{why}; how far it came is not known")
@@ -254,10 +207,6 @@ class Ask:
     def _refuse(self, category: RefusalCategory, reason: str) -> None:
         refusal = Refusal(category=category, reason=reason)
         self.outcome = refused(self._run_id, self._nested.work, refusal)
-
-
-def _died(owner: Owner) -> str:
-    return f"the owner of this work (pid {owner.pid}) died"
 
 
 def _problem(project: Path, environ: Mapping[str, str]) -> Refusal | None:

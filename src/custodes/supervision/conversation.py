@@ -23,6 +23,7 @@ from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a supervision makes conversations, and each needs its tree
+    from custodes.supervision.asks import Permissions
     from custodes.supervision.supervision import Supervision
     from custodes.supervision.tree import Tree
 
@@ -34,7 +35,12 @@ class Conversation:
     """
 
     def __init__(
-        self, supervision: Supervision, conversation_id: str, adapter: str, dispatch: HostDispatch | None
+        self,
+        supervision: Supervision,
+        conversation_id: str,
+        adapter: str,
+        dispatch: HostDispatch | None,
+        permissions: Permissions | None = None,
     ) -> None:
         if not isinstance(conversation_id, str):
             raise TypeError(f"a conversation id is text, not {conversation_id!r}")
@@ -45,6 +51,8 @@ class Conversation:
         """The runtime the conversation itself runs on: where work below the gate goes; "" for none."""
         self.host_dispatch = dispatch
         self.supervision = supervision
+        self.permissions = permissions
+        """Its own handler of what runtimes ask leave for; None: the supervision's."""
         self.fan_outs: set[FanOut] = set()
         self.gathering = Gathering(conversation_id)
         self._children: Supervisor | None = None
@@ -128,6 +136,13 @@ class Conversation:
         catalog = Catalog.of(supervision.registry())
         candidates = resolve(RouteRequest(role=role), snapshot.policy, catalog, self.adapter).candidates
         return candidates[0] if candidates else None
+
+    @property
+    def recorded_as(self) -> str:
+        """The id that its work is on record under: in a process that a child has started, once something was
+        asked for, that of its owner's conversation; else its own."""
+        client = self.supervision.client
+        return self.id if client is None else client.conversation or self.id
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """End every child of this conversation. Idempotent; returns once all are gone."""

@@ -10,6 +10,8 @@ from custodes.supervision.events import (
     ChildQueued,
     ChildWaiting,
     Event,
+    PermissionAnswered,
+    PermissionAsked,
 )
 from custodes.supervision.work import Outcome
 
@@ -30,6 +32,14 @@ def _said(event: Event) -> str | None:
         case AttemptStarted():
             words = runs(event.pool, event.model, probe=event.probe, covers=event.fallback_reason)
             return f"{words}, asked once more, since its answer did not fit" if event.repair else words
+        case PermissionAsked():
+            detail = f": {event.detail}" if event.detail else ""
+            return (
+                f"asks leave for {event.tool}{detail}; `cos runs answer {event.ask} allow` or `deny`, "
+                f"denied in {event.seconds:.0f} s"
+            )
+        case PermissionAnswered():
+            return f"{'may' if event.answer == 'allow' else 'may not'}, by {event.by}"
         case AttemptEnded() if event.failure is not None:
             return fails(event.pool, event.failure)
         case ChildEnded():

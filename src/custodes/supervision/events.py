@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from custodes.adapters.port import Failure, Progress
+from custodes.adapters.port import Failure, PermissionAnswer, Progress
 from custodes.supervision.work import Outcome, Refusal
 
 
@@ -49,6 +49,25 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
 class AttemptProgress(Event, frozen=True, kw_only=True, tag="attempt_progress"):
     number: int
     progress: Progress
+
+
+class PermissionAsked(Event, frozen=True, kw_only=True, tag="permission_asked"):
+    """The child's runtime wants leave for something. Denied after ``seconds``; ``ask`` is the id to answer
+    by. ``depth`` is the level of the child: 1 is the conversation's own. ``detail`` may hold a secret."""
+
+    ask: str
+    tool: str
+    detail: str
+    seconds: float
+    depth: int
+
+
+class PermissionAnswered(Event, frozen=True, kw_only=True, tag="permission_answered"):
+    """``by`` says whose answer it is: the host's, a surface's, or the deadline's."""
+
+    ask: str
+    answer: PermissionAnswer
+    by: str
 
 
 class AttemptRefused(Event, frozen=True, kw_only=True, tag="attempt_refused"):

@@ -39,6 +39,7 @@ from custodes.supervision.work import Budget, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
+    from custodes.supervision.asks import Permissions
     from custodes.supervision.conversation import Conversation
     from custodes.supervision.tree import Tree
 
@@ -146,6 +147,10 @@ class FanOut:
     def spent(self) -> Spending:
         """The ledger's totals now; final once the block is left."""
         return self._account.spending
+
+    @property
+    def permissions(self) -> Permissions | None:
+        return self._conversation.permissions or self._supervision.permissions
 
     @property
     def busy(self) -> bool:

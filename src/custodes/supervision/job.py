@@ -29,6 +29,7 @@ from custodes.supervision.work import Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle, Tracer
 
 if TYPE_CHECKING:  # each of them performs jobs
+    from custodes.supervision.asks import Asks, Permissions
     from custodes.supervision.child import Child
     from custodes.supervision.client import Client
     from custodes.supervision.nest import Nest
@@ -55,6 +56,7 @@ class Services:
     database: Callable[[], Database]
     health: ActorRef
     leases: Leases
+    asks: Asks
     slots: Slots
     alive: Slots
     nests: dict[str, Nest]
@@ -79,7 +81,12 @@ class Under:
 
 
 class Family(Protocol):
-    """The fan-out that a job belongs to, as its nested work sees it."""
+    """The fan-out that a job belongs to, as its attempts see it."""
+
+    @property
+    def permissions(self) -> Permissions | None:
+        """The host's handler of what a runtime asks leave for."""
+        ...
 
     def nest(self, under: Under, run_id: str, work: Work, session: str) -> Child:
         """Start a piece of nested work beside the fan-out's own children."""

@@ -9,20 +9,21 @@ wrote it sees for itself that the run has ended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 
 from custodes.actors import Actor, Message
-from custodes.store import Connection, Database, StoreError, StoreLocked
+from custodes.store import Database, StoreError, StoreLocked
 from custodes.supervision import records, requests
-from custodes.supervision.nest import Nest
+from custodes.supervision.live import Live
 from custodes.supervision.nested_work import NestedWork
 from custodes.supervision.outcomes import refused
 from custodes.supervision.owner_identity import proven_dead, this_process
-from custodes.supervision.requests import Request, proven
+from custodes.supervision.requests import AnswerAsk, Answered, CancelAsk, Request, proven
 from custodes.supervision.work import Outcome, Refusal, RefusalCategory, Work
 
 logger = logging.getLogger("custodes.supervision")
@@ -42,19 +43,16 @@ class Watch(msgspec.Struct, Message[None], frozen=True):
 
 
 class OwnerActor(Actor):
-    """``busy`` says whether children run; ``nests`` are those of the attempts that do."""
+    """Looks while ``live`` is busy."""
 
-    def __init__(
-        self, database: Callable[[], Database], busy: Callable[[], bool], nests: dict[str, Nest]
-    ) -> None:
+    def __init__(self, database: Callable[[], Database], live: Live) -> None:
         self._database = database
-        self._busy = busy
-        self._nests = nests
+        self._live = live
         self._checked = float("-inf")
         self.watching = False
 
     async def on_start(self) -> None:
-        if self._busy():  # it was restarted
+        if self._live.busy:  # it was restarted
             self.watch()
 
     def watch(self) -> None:
@@ -65,67 +63,90 @@ class OwnerActor(Actor):
 
     async def receive(self, message: Watch) -> None:  # noqa: ARG002 - it says only that it is time
         try:
-            while self._busy():
-                await self._look()
-                await anyio.sleep(LOOK_S if self._nests else IDLE_LOOK_S)
+            async with anyio.create_task_group() as cancels:
+                while self._live.busy:
+                    await self._look(cancels)
+                    await anyio.sleep(LOOK_S if self._live.nests else IDLE_LOOK_S)
         finally:
             self.watching = False
 
-    async def _look(self) -> None:
+    async def _look(self, cancels: TaskGroup) -> None:
         database = self._database()
         try:
             found = await database.read(partial(requests.open_for, owner=this_process()))
-            if found:
-                await self._take(database, found)
+            if not found:
+                return
+            now = anyio.current_time()
+            check = now >= self._checked + CHECK_S
+            if check:
+                self._checked = now
+            wanted = [request for request in found if await self._wanted(request, check)]
+            if wanted:
+                claim = partial(requests.claim, ids=[request.id for request in wanted])
+                for request in await database.write(claim, WAIT_S):
+                    await self._take(request, cancels)
         except StoreLocked as error:
-            logger.warning("requests of children wait: %s", error)
+            logger.warning("requests of other processes wait: %s", error)
         except StoreError:
-            logger.exception("requests of children cannot be read")
+            logger.exception("requests of other processes cannot be read")
 
-    async def _take(self, database: Database, found: Collection[Request]) -> None:
-        now = anyio.current_time()
-        check = now >= self._checked + CHECK_S
-        if check:
-            self._checked = now
-        wanted: list[Request] = []
-        for request in found:
-            nest = self._nests.get(request.run_id)
-            if nest is None:
-                continue
-            if request.status == "asked":
-                if proven(request, nest.token):
-                    wanted.append(request)
-                else:
-                    await self._refuse(request, "auth", "its proof is not that of a process of the run")
-            elif not nest.knows(request.id):
-                await self._refuse(request, "unavailable", "its owner was restarted; nothing was started")
-            elif request.status == "withdrawn":
-                nest.withdraw(request.id, "whoever asked for it wants it no more")
-            elif check and proven_dead(request.client):
-                nest.withdraw(request.id, "the process that asked for it has died")
-        if wanted:
-            await self._start(database, wanted)
+    async def _wanted(self, request: Request, check: bool) -> bool:
+        """Whether it is new and ours to take. One that was taken is withdrawn where nobody waits for it."""
+        if request.kind != "dispatch":
+            return request.status == "asked" and self._live.has(request.run_id)
+        nest = self._live.nests.get(request.run_id)
+        if nest is None:
+            return False
+        if request.status == "asked":
+            if proven(request, nest.token):
+                return True
+            await self._refuse(request, "auth", "its proof is not that of a process of the run")
+        elif not nest.knows(request.id):
+            await self._refuse(request, "unavailable", "its owner was restarted; nothing was started")
+        elif request.status == "withdrawn":
+            nest.withdraw(request.id, "whoever asked for it wants it no more")
+        elif check and proven_dead(request.client):
+            nest.withdraw(request.id, "the process that asked for it has died")
+        return False
 
-    async def _start(self, database: Database, wanted: Collection[Request]) -> None:
-        async def claim(connection: Connection) -> tuple[list[Request], set[str]]:
-            claimed = await requests.claim(connection, [request.id for request in wanted])
-            used = {each.id for each in claimed if await records.of_run(connection, each.id)}
-            return claimed, used
+    async def _take(self, request: Request, cancels: TaskGroup) -> None:
+        match request.kind:
+            case "dispatch":
+                await self._start(request)
+            case "cancel":
+                cancels.start_soon(self._cancel, request)
+            case "answer":
+                await self._answer(request)
 
-        claimed, used = await database.write(claim, WAIT_S)
-        for request in claimed:
-            nest = self._nests.get(request.run_id)
-            if nest is None or nest.closed:
-                await self._refuse(request, "unavailable", "the run that it belongs to has ended")
-            elif request.id in used:
-                await self._refuse(request, "invalid", "its id is that of another run")
-            else:
-                try:
-                    ask = msgspec.json.decode(request.body, type=NestedWork)
-                except (msgspec.DecodeError, ValueError, TypeError) as error:
-                    await self._refuse(request, "invalid", f"it cannot be read: {error}")
-                    continue
-                nest.start(request.id, ask, partial(self._reply, request.id))
+    async def _start(self, request: Request) -> None:
+        nest = self._live.nests.get(request.run_id)
+        if nest is None or nest.closed:
+            await self._refuse(request, "unavailable", "the run that it belongs to has ended")
+            return
+        if await self._database().read(partial(records.of_run, run_id=request.id)):
+            await self._refuse(request, "invalid", "its id is that of another run")
+            return
+        try:
+            ask = msgspec.json.decode(request.body, type=NestedWork)
+        except (msgspec.DecodeError, ValueError, TypeError) as error:
+            await self._refuse(request, "invalid", f"it cannot be read: {error}")
+            return
+        nest.start(request.id, ask, partial(self._reply_outcome, request.id))
+
+    async def _cancel(self, request: Request) -> None:
+        ask = msgspec.json.decode(request.body, type=CancelAsk)
+        await self._live.cancel(request.run_id, f"cancelled from elsewhere ({ask.by})")
+        await self._reply(request.id, b"{}")
+
+    async def _answer(self, request: Request) -> None:
+        ask = msgspec.json.decode(request.body, type=AnswerAsk)
+        found = self._live.asks.answer(ask.ask, ask.answer, ask.by)
+        if found is None:  # answered a moment ago: its row says what
+            await self._reply(request.id, b"null")
+            return
+        answer, by, first = found
+        answered = Answered(ask=ask.ask, answer=answer, by=by, first=first)
+        await self._reply(request.id, msgspec.json.encode(answered))
 
     async def _refuse(self, request: Request, category: RefusalCategory, reason: str) -> None:
         try:
@@ -133,12 +154,14 @@ class OwnerActor(Actor):
         except (msgspec.DecodeError, ValueError, TypeError):
             work = Work(role="", prompt="")
         refusal = Refusal(category=category, reason=f"nested work was refused: {reason}")
-        await self._reply(request.id, refused(request.id, work, refusal))
+        await self._reply_outcome(request.id, refused(request.id, work, refusal))
 
-    async def _reply(self, request_id: str, outcome: Outcome) -> None:
+    async def _reply_outcome(self, request_id: str, outcome: Outcome) -> None:
+        await self._reply(request_id, msgspec.json.encode(msgspec.structs.replace(outcome, native=None)))
+
+    async def _reply(self, request_id: str, reply: bytes) -> None:
         """Hand it over; a file that cannot be written is tried until it can, or this host ends."""
-        reply = msgspec.json.encode(msgspec.structs.replace(outcome, native=None)).decode()
-        answer = partial(requests.answer, request_id=request_id, reply=reply)
+        answer = partial(requests.answer, request_id=request_id, reply=reply.decode())
         while True:
             try:
                 await self._database().write(answer, WAIT_S)

@@ -17,6 +17,7 @@ import psutil
 
 from custodes.store import Connection, Database
 from custodes.supervision import records, requests
+from custodes.supervision.ask_table import close_dead, prune_asks
 from custodes.supervision.breaker import Pool, Settled, Ticket, decide
 from custodes.supervision.checkpoints import prune_plans
 from custodes.supervision.clock import Now
@@ -76,6 +77,8 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
         await records.prune(connection, now.wall - RETENTION_S)
         await requests.prune(connection)
         await prune_plans(connection, now.wall - RETENTION_S)
+        await close_dead(connection, now.wall)
+        await prune_asks(connection, now.wall - RETENTION_S)
         rows = [row for row in await records.by_id(connection, ids) if row.status == "running"]
         gone = await close_as_unknown(connection, rows, "its owner died", now)
         if orphans:

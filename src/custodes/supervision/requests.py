@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from custodes.adapters.port import PermissionAnswer
 from custodes.store import Connection
 from custodes.supervision.owner_identity import Owner, proven_dead
 
@@ -27,8 +28,8 @@ RequestStatus = Literal["asked", "claimed", "withdrawn", "answered"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """``run_id`` is the run it is about: whose process asks for work, which is to be cancelled, or which asks
-    for permission; empty for a whole conversation. ``asked`` is in wall seconds.
+    """``run_id`` is the run it is about: whose process asks for work, which is to be cancelled (or a whole
+    conversation), or which asks for permission. ``asked`` is in wall seconds.
 
     ``proof`` is made by :func:`prove`, for nested work; who may write this file needs none for the rest.
     """
@@ -43,6 +44,29 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     status: RequestStatus = "asked"
     reply: str | None = None
     asked: float
+
+
+class CancelAsk(msgspec.Struct, frozen=True):
+    """The body of a request of kind ``cancel``: which surface it comes from."""
+
+    by: str
+
+
+class AnswerAsk(msgspec.Struct, frozen=True):
+    """The body of a request of kind ``answer``."""
+
+    ask: str
+    answer: PermissionAnswer
+    by: str
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer that an ask has, and whose it is; ``first``: it is the one that was given just now."""
+
+    ask: str
+    answer: PermissionAnswer
+    by: str
+    first: bool
 
 
 def prove(token: str, request_id: str, run_id: str, body: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -29,9 +29,11 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """One piece of work. Its status is that of its newest row: a child that waits for a recovery reads as the
-    attempt before it. Times are wall seconds since the epoch; ``ended`` is None while a row is open."""
+    attempt before it. Times are wall seconds since the epoch; ``ended`` is None while a row is open.
+    ``parent_run`` is the run whose own processes asked for it; None for a child of the conversation's."""
 
     run_id: str
+    parent_run: str | None
     conversation: str
     role: str
     name: str
@@ -71,6 +73,20 @@ def runs_of(attempts: Iterable[AttemptView]) -> tuple[RunView, ...]:
     return tuple(_run(rows) for rows in by_run.values())
 
 
+def by_descent(runs: Sequence[RunView]) -> Iterator[tuple[int, RunView]]:
+    """Each run with its level (0 at the top), and what it started right below it. One whose parent is not
+    among them stands at the top."""
+    known = {run.run_id for run in runs}
+    below: dict[str | None, list[RunView]] = {}
+    for run in runs:
+        below.setdefault(run.parent_run if run.parent_run in known else None, []).append(run)
+    todo = [(0, run) for run in reversed(below.get(None, []))]
+    while todo:
+        level, run = todo.pop()
+        yield level, run
+        todo += [(level + 1, each) for each in reversed(below.get(run.run_id, []))]
+
+
 def conversations_of(attempts: Iterable[AttemptView]) -> tuple[ConversationView, ...]:
     """Newest first, each with its runs oldest first."""
     by_conversation: dict[str, list[RunView]] = {}
@@ -84,6 +100,7 @@ def _run(rows: Sequence[AttemptView]) -> RunView:
     first, last = rows[0], rows[-1]
     return RunView(
         run_id=first.run_id,
+        parent_run=first.parent_run,
         conversation=first.conversation,
         role=first.role,
         name=first.name,

@@ -173,4 +173,25 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX plans_by_age ON plans (started)",
         "CREATE INDEX plan_steps_by_run ON plan_steps (run_id)",
     ),
+    (
+        """
+        CREATE TABLE asks (
+            id TEXT PRIMARY KEY,
+            run_id TEXT NOT NULL,
+            conversation TEXT NOT NULL,
+            role TEXT NOT NULL,
+            name TEXT NOT NULL,
+            depth INTEGER NOT NULL,
+            tool TEXT NOT NULL,
+            detail TEXT NOT NULL,
+            asked REAL NOT NULL,
+            deadline REAL NOT NULL,
+            owner TEXT NOT NULL,
+            answer TEXT,
+            "by" TEXT NOT NULL,
+            answered REAL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX asks_open ON asks (asked) WHERE answer IS NULL",
+    ),
 )

@@ -11,6 +11,7 @@ import anyio
 
 from custodes.adapters.registry import Registry
 from custodes.policy.settings import Settings
+from custodes.supervision.asks import Permissions
 from custodes.supervision.client import Client
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.event_log import EVENTS_KEPT, EventLog
@@ -37,6 +38,9 @@ class Supervision:
     :param module: the host's own gate; False is the disabled path, whatever the settings say.
     :param observer: called with every event, in order; what it raises is logged and goes no further. The
         simple form of :meth:`Conversation.events`, which reads at its own pace and can be resumed.
+    :param permissions: decides on what a runtime asks leave for, at any depth: an async callable that is
+        given the ask and answers ``allow`` or ``deny``. Whoever answers first counts, from another process
+        too (``cos runs answer``); by the policy's ``ask_seconds`` it is denied.
     :param events_kept: how many of a conversation's newest events are kept for those who read them.
     :raises NotADirectoryError: there is no such project folder.
     """
@@ -47,6 +51,7 @@ class Supervision:
         *,
         module: bool = True,
         observer: Observer | None = None,
+        permissions: Permissions | None = None,
         events_kept: int = EVENTS_KEPT,
     ) -> None:
         self.project = Path(project).resolve()
@@ -55,6 +60,7 @@ class Supervision:
         if events_kept < 1:
             raise ValueError(f"events_kept={events_kept} keeps nothing; 1 or more would work")
         self.module = module
+        self.permissions = permissions
         self.settings = Settings(self.project)
         self._observer = observer
         self._events_kept = events_kept
@@ -88,23 +94,26 @@ class Supervision:
             return None
         return await self._group.__aexit__(kind, error, trace)
 
-    def _busy(self) -> bool:
-        return any(fan_out.busy for each in self.conversations for fan_out in each.fan_outs)
-
     async def _stop(self, tree: Tree) -> None:
         with anyio.CancelScope(shield=True):
             await tree.root.stop("the host ended")
 
     def conversation(
-        self, conversation_id: str, *, adapter: str = "", dispatch: HostDispatch | None = None
+        self,
+        conversation_id: str,
+        *,
+        adapter: str = "",
+        dispatch: HostDispatch | None = None,
+        permissions: Permissions | None = None,
     ) -> Conversation:
         """The conversation that is running, as the parent of its children.
 
         :param adapter: the runtime it runs on itself: the default where nothing else names one.
         :param dispatch: the host's own way to do work. It is used, untouched, wherever supervision does not
             apply: disabled, or below the adaptive gate.
+        :param permissions: its own handler, instead of the supervision's.
         """
-        return Conversation(self, conversation_id, adapter, dispatch)
+        return Conversation(self, conversation_id, adapter, dispatch, permissions)
 
     def registry(self) -> Registry:
         """The project's adapters as they stand now; stats only where no file changed."""
@@ -117,8 +126,8 @@ class Supervision:
         """
         async with self._starting:
             if self._tree is None:
-                tree = Tree(self.project, self._busy)
-                await tree.start(self._group, self.settings, self.registry, self.emit)
+                tree = Tree(self.project, self.settings, self.emit, lambda: self.conversations)
+                await tree.start(self._group, self.registry)
                 self._tree = tree
             return self._tree
 

@@ -7,9 +7,10 @@ from the file; no ticket and no lease is lost, since they are rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,18 +20,22 @@ from custodes.adapters.registry import Registry
 from custodes.policy.history import Record
 from custodes.policy.settings import Settings
 from custodes.store import Database, StoreError
+from custodes.supervision.asks import Asks
 from custodes.supervision.clock import now
 from custodes.supervision.health import HealthActor
 from custodes.supervision.history import recorded
 from custodes.supervision.job import Emit, Services
 from custodes.supervision.lease_actor import HeartActor, LeaseActor
 from custodes.supervision.leases import Leases
-from custodes.supervision.nest import Nest
+from custodes.supervision.live import Live
 from custodes.supervision.owner import OwnerActor
 from custodes.supervision.recovery import close_dead_owners
 from custodes.supervision.schema import MIGRATIONS
 from custodes.supervision.slots import Slots
 from custodes.telemetry import attach, capture, current_tracer
+
+if TYPE_CHECKING:  # each needs its tree
+    from custodes.supervision.conversation import Conversation
 
 logger = logging.getLogger("custodes.supervision")
 
@@ -60,12 +65,18 @@ class Tree:
 
     services: Services
 
-    def __init__(self, project: Path, busy: Callable[[], bool]) -> None:
-        """``busy`` says whether a child of any conversation has not ended yet."""
+    def __init__(
+        self,
+        project: Path,
+        settings: Settings,
+        emit: Emit,
+        conversations: Callable[[], Collection[Conversation]],
+    ) -> None:
         self._project = project
-        self._busy = busy
+        self._settings = settings
+        self._emit = emit
+        self._live = Live(conversations=conversations, nests={}, asks=Asks(self.database, settings, emit))
         self._store: StoreActor | None = None
-        self._nests: dict[str, Nest] = {}
         self._owner: OwnerActor | None = None
         self._history: tuple[Record, ...] = ()
         self._history_until = float("-inf")
@@ -83,9 +94,7 @@ class Tree:
             id="custodes",
         )
 
-    async def start(
-        self, group: TaskGroup, settings: Settings, registry: Callable[[], Registry], emit: Emit
-    ) -> None:
+    async def start(self, group: TaskGroup, registry: Callable[[], Registry]) -> None:
         """Run the root in the host's group. What fails later fails upward, into that group.
 
         :raises StoreError: the store cannot be opened; nothing is left running.
@@ -99,19 +108,20 @@ class Tree:
             if isinstance(cause, StoreError):
                 raise cause from error
             raise
-        policy = settings.read().policy
+        policy = self._settings.read().policy
         self.services = Services(
             project=self._project,
-            settings=settings,
+            settings=self._settings,
             registry=registry,
             database=self.database,
             health=self.root.ref("health"),
             leases=Leases(self.root.ref("leases"), self.database),
+            asks=self._live.asks,
             slots=Slots(policy.max_parallel),
             alive=Slots(policy.max_live),
-            nests=self._nests,
+            nests=self._live.nests,
             tracer=current_tracer(),
-            emit=emit,
+            emit=self._emit,
         )
 
     def watch(self) -> None:
@@ -144,7 +154,7 @@ class Tree:
         return self._store
 
     def _new_owner(self) -> OwnerActor:
-        self._owner = OwnerActor(self.database, self._busy, self._nests)
+        self._owner = OwnerActor(self.database, self._live)
         return self._owner
 
     def _new_leases(self) -> LeaseActor:
