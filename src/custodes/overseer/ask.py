@@ -13,6 +13,7 @@ import anyio
 
 from custodes.adapters import foreign
 from custodes.adapters.process import ProgramError, base_environment, run_program
+from custodes.adapters.web import body_of, web_client
 from custodes.overseer.endpoint import Endpoint
 from custodes.overseer.probe import Answer
 
@@ -47,8 +48,7 @@ async def ask(endpoint: Endpoint, timeout: float) -> Answer:  # noqa: ASYNC109 -
     begun = time.monotonic()
     try:
         with anyio.fail_after(timeout):
-            # No redirect is followed: a key goes nowhere but where the file says.
-            async with httpx2.AsyncClient(timeout=None, follow_redirects=False) as client:
+            async with web_client(endpoint.url) as client:
                 return await _exchange(client, endpoint, key, begun)
     except (TimeoutError, httpx2.TimeoutException):
         return trouble("timeout")
@@ -77,12 +77,9 @@ async def _send(
     client: httpx2.AsyncClient, method: str, url: str, headers: dict[str, str], question: Any = None
 ) -> tuple[int, dict[str, str], Any]:
     async with client.stream(method, url, headers=headers, json=question) as response:
-        taken = bytearray()
-        async for piece in response.aiter_bytes():
-            taken += piece
-            if len(taken) > MAX_BYTES:
-                return response.status_code, dict(response.headers), None
-        return response.status_code, dict(response.headers), foreign.decode(bytes(taken))
+        body = await body_of(response, MAX_BYTES)
+        read = foreign.decode(body) if len(body) <= MAX_BYTES else None
+        return response.status_code, dict(response.headers), read
 
 
 async def _key(endpoint: Endpoint) -> str:

@@ -22,6 +22,9 @@ ETA_MOVED_S = 60
 """An expected recovery that moved by less is not written again."""
 
 
+_ENDERS = {"cooldown": "overseer", "hand": "a person, who set it back"}
+
+
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
     """What changes in the log: new incidents, and known ones as they now are."""
 
@@ -100,7 +103,7 @@ def _end(
     if incident.cause in wanted:
         return ""
     if not incident.cause.startswith("outage:"):
-        return "overseer" if incident.cause.startswith("cooldown:") else "it is so no longer"
+        return _ENDERS.get(incident.cause.partition(":")[0], "it is so no longer")
     if not profile:
         return "" if watches[provider].sick else "recovered"
     record = records[profile]

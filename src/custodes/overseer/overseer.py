@@ -86,6 +86,11 @@ class Overseer:
         }
         self._begun = await database.read(tables.load_intents)
 
+    @property
+    def ready(self) -> bool:
+        """Whether every provider was asked once: to decide before would pass over those that were not."""
+        return all(watch.checked is not None for watch in self.watches.values())
+
     async def hear(self, endpoint: Endpoint, answer: Answer) -> None:
         """What an endpoint answered, for each provider behind it.
 

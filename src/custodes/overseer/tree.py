@@ -80,7 +80,8 @@ class Desk(Actor):
         overseer = self._overseer
         try:
             await overseer.hear(message.endpoint, message.answer)
-            await overseer.act()
+            if overseer.ready:
+                await overseer.act()
         except* StoreError as errors:
             logger.warning(
                 "what was heard of %s is not kept: %s", message.endpoint.name, errors.exceptions[0]
@@ -97,7 +98,7 @@ class Desk(Actor):
     @handles(PoolsSeen)
     async def pools_seen(self, message: PoolsSeen) -> None:
         try:
-            if await self._overseer.see_pools(message.pools):
+            if await self._overseer.see_pools(message.pools) and self._overseer.ready:
                 await self._overseer.act()
         except* StoreError as errors:
             logger.warning("what work met with is not kept: %s", errors.exceptions[0])

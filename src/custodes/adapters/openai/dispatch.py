@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
-import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,14 +18,13 @@ from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError
 from custodes.adapters.openai.events import Events
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
 from custodes.adapters.refusal import undeclared
+from custodes.adapters.web import body_of, feed, web_client
 
 if TYPE_CHECKING:
     import httpx2
 
 MAX_ERROR_BYTES = 64 << 10
 MAX_PLAIN_BYTES = 20 << 20
-CONNECT_S = 15.0
-"""Seconds to connect. Beyond it nothing was sent, which is a better thing to know than "timeout"."""
 SECOND_TRIES = 2
 
 _TORN = object()
@@ -94,7 +91,7 @@ class _Call:
         import httpx2  # a quarter of a second to import: only where something is sent
 
         try:
-            async with _client(self.base_url) as client:
+            async with web_client(self.base_url) as client:
                 failure = await self._exchange(client)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError):
             failure = self.failed("refused")
@@ -174,7 +171,7 @@ class _Call:
             if (failure := await self._stream(response)) is not None:
                 return failure
         else:
-            raw = await _body(response, MAX_PLAIN_BYTES)
+            raw = await body_of(response, MAX_PLAIN_BYTES)
             if len(raw) > MAX_PLAIN_BYTES:
                 raise TooLongError
             if (plain := decode(raw, _TORN)) is _TORN:
@@ -200,7 +197,7 @@ class _Call:
                     return True
             return False
 
-        await _feed(response, take)
+        await feed(response, take)
         return self.failed("cut", "an event is no JSON") if torn else None
 
     def _take(self, chunk: object) -> None:
@@ -231,70 +228,13 @@ class _Call:
         return None
 
 
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    import httpx2
-
-    return httpx2.create_ssl_context()
-
-
-@contextlib.asynccontextmanager
-async def _client(base_url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client for one attempt (it belongs to one event loop); the TLS context is shared."""
-    import httpx2
-
-    local = is_loopback(base_url)
-    # Loading the certificates blocks for a third of a second, hence in a thread; plain HTTP needs none.
-    verify = await anyio.to_thread.run_sync(_tls) if base_url.startswith("https:") else False
-    timeout = httpx2.Timeout(None, connect=CONNECT_S)  # the attempt's deadline is over everything else
-    async with httpx2.AsyncClient(
-        verify=verify, timeout=timeout, trust_env=not local, follow_redirects=False
-    ) as client:
-        yield client
-
-
-async def _feed(response: httpx2.Response, take: Callable[[bytes], bool]) -> None:
-    """Give the pieces of a body to ``take`` until it says that this is enough, or the body ends.
-
-    Enough is said by cancelling the read: a loop that were merely left would leave the client's own
-    generators beneath it to the garbage collector, which trio rightly warns about.
-
-    :raises TooLongError: ``take`` did.
-    """
-    too_long: TooLongError | None = None
-    with anyio.CancelScope() as reading:
-        async for piece in response.aiter_bytes():
-            if reading.cancel_called:
-                continue  # what was read already
-            try:
-                enough = take(piece)
-            except TooLongError as error:
-                too_long, enough = error, True
-            if enough:
-                reading.cancel()
-    if too_long is not None:
-        raise too_long
-
-
-async def _body(response: httpx2.Response, limit: int) -> bytes:
-    """At most ``limit`` bytes of it."""
-    body = bytearray()
-
-    def take(piece: bytes) -> bool:
-        body.extend(piece)
-        return len(body) > limit
-
-    await _feed(response, take)
-    return bytes(body)
-
-
 async def _said(response: httpx2.Response) -> failures.Said:
     """What a refusal says; a broken or oversized body takes nothing from its status and headers."""
     import httpx2
 
     raw = b""
     with contextlib.suppress(httpx2.HTTPError):
-        raw = await _body(response, MAX_ERROR_BYTES)
+        raw = await body_of(response, MAX_ERROR_BYTES)
     text = raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")
     return _said_by(decode(text, text), response.headers, status=response.status_code)
 
