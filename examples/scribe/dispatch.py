@@ -1,12 +1,19 @@
-"""One run of scribe: the prompt on standard input, its events on standard output, a line of JSON each."""
+"""One run of scribe: its prompt and our answers on its input, its events on its output, as lines of JSON."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
 
 from custodes.adapters import (
     Descriptor,
     DispatchRequest,
     DispatchResult,
     Failure,
+    PermissionAnswer,
     Progress,
     ProgressSink,
     Usage,
@@ -15,32 +22,64 @@ from custodes.adapters import (
     native,
     waits,
 )
-from custodes.adapters.process import ProcessResult, base_environment
+from custodes.adapters.asks import Asks, asked
+from custodes.adapters.process import ProcessResult, ProgramInput, base_environment
 
 
 class Stream:
-    """What the events said so far."""
+    """What the events said so far, and what is said back."""
 
-    def __init__(self, progress: ProgressSink) -> None:
+    def __init__(self, request: DispatchRequest, asks: Asks, progress: ProgressSink) -> None:
+        self.mutable = request.mutable
+        self.asks = asks
         self.progress = progress
+        self.stdin = ProgramInput()
+        self.output_seen = self.tools = False
         self.text = ""
+        self.thread: str | None = None
         self.error: failures.Said | None = None
         self.usage: Usage | None = None
+        self.says({"prompt": request.prompt})
+
+    def says(self, message: object) -> None:
+        self.stdin.write(msgspec.json.encode(message) + b"\n")
+
+    def error_line(self, _line: bytes) -> bool:
+        return False
 
     def output_line(self, line: bytes) -> bool:
         event = foreign.mapping(foreign.decode(line))
-        if event.get("event") == "said":
-            said = foreign.text(event.get("text"))
-            self.text = (self.text + said)[: native.MAX_ANSWER]
-            self.progress(Progress(kind="output", chars=len(said)))
-        elif event.get("event") == "error":
-            status, wait = foreign.count(event.get("status")), event.get("retry_after_s")
-            body = {"retry_after": wait} if wait is not None else None
-            message = foreign.text(event.get("message"))
-            self.error = failures.Said(status=status, message=message, body=body)
-        elif event.get("event") == "done":
-            self.usage = Usage(output_tokens=foreign.count(event.get("tokens")))
+        match event.get("event"):
+            case "began":
+                self.thread = foreign.text(event.get("thread")) or None
+            case "said":
+                said = foreign.text(event.get("text"))
+                self.text = (self.text + said)[: native.MAX_ANSWER]
+                self.output_seen = True
+                self.progress(Progress(kind="output", chars=len(said)))
+            case "asks":
+                self.asked(event)
+            case "error":
+                status, wait = foreign.count(event.get("status")), event.get("retry_after_s")
+                body = {"retry_after": wait} if wait is not None else None
+                message = foreign.text(event.get("message"))
+                self.error = failures.Said(status=status, message=message, body=body)
+            case "done":
+                self.usage = Usage(output_tokens=foreign.count(event.get("tokens")))
+                self.stdin.close()
         return False
+
+    def asked(self, event: Mapping[str, Any]) -> None:
+        number, command = event.get("id"), foreign.text(event.get("command"))
+        if self.mutable and command:
+            ask = asked(foreign.text(event.get("tool")) or "tool", {"command": command})
+            self.asks.put(ask, partial(self.answer, number))
+        else:
+            self.answer(number, "deny")
+
+    def answer(self, number: object, answer: PermissionAnswer) -> None:
+        self.tools = self.tools or answer == "allow"
+        self.says({"answer": number, "allow": answer == "allow"})
 
 
 class ScribeRuntime:
@@ -49,28 +88,32 @@ class ScribeRuntime:
 
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         who = self.descriptor.id
-        if request.effort or request.schema is not None or request.resume:
-            wrong = failures.failure("invalid", who, detail="it has no efforts, schemas or threads")
-            return DispatchResult(failure=wrong)
         model = request.model or self.descriptor.default_model or ""
-        stream = Stream(progress)
-        ended = await native.run(
+        if wrong := native.refusal(self.descriptor, request, model):
+            return DispatchResult(failure=failures.failure("invalid", who, detail=wrong))
+        asks = Asks(request.permit)
+        stream = Stream(request, asks, progress)
+        failure = await native.attempt(
             who,
             ["scribe", "--model", model, "--events", "write" if request.mutable else "read"],
             request=request,
             environment=base_environment(request.environment, ["SCRIBE_KEY"]),
-            stdin=request.prompt.encode(),
-            listener=native.Listener(stream.output_line, lambda _: False),
+            stdin=stream.stdin,
+            reader=stream,
+            verdict=lambda ended: self.verdict(ended, stream),
             progress=progress,
+            asks=asks,
         )
-        failure = ended if isinstance(ended, Failure) else self.failure(ended, stream, request)
-        return DispatchResult(text="" if failure else stream.text, failure=failure, usage=stream.usage)
+        return DispatchResult(
+            text="" if failure else stream.text,
+            failure=failure,
+            usage=stream.usage,
+            native_thread_id=stream.thread,
+        )
 
-    def failure(self, ended: ProcessResult, stream: Stream, request: DispatchRequest) -> Failure | None:
+    def verdict(self, ended: ProcessResult, stream: Stream) -> Failure | None:
         """None where it said ``done`` itself, and there is an answer."""
         who = self.descriptor.id
-        if unfinished := native.not_finished(ended, who, request.timeout_s):
-            return unfinished
         if stream.error is not None:
             return failures.classify(stream.error, who=who, now=waits.now())
         if stream.usage is None or not stream.text:

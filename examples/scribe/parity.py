@@ -26,6 +26,17 @@ FAILURES = {
 }
 
 
+def script(case: str, stage: Stage) -> str:
+    done = prints(
+        {"event": "began", "thread": "t1"},
+        {"event": "said", "text": stage.answer},
+        {"event": "done", "tokens": 5},
+    )
+    if case == "permission":
+        ask = {"event": "asks", "id": 1, "tool": "shell", "command": stage.wanted}
+        return stage.asks(ask, '"allow":true') + done
+    return done if case == "success" else FAILURES[case]
+
+
 def arrange(case: str, stage: Stage) -> Stage:
-    done = prints({"event": "said", "text": stage.answer}, {"event": "done", "tokens": 5})
-    return stage.program("scribe", FAILURES.get(case, done))
+    return stage.program("scribe", script(case, stage), stdin="line")

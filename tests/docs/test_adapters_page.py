@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "scribe"
 PAGE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
-FILES = ("adapter.yaml", "dispatch.py", "parity.py")
+FILES = ("adapter.yaml", "dispatch.py", "transcript.py", "parity.py")
 
 
 def blocks(language: str) -> list[str]:
@@ -33,7 +33,7 @@ def contract(folder: Path, named: str, *more: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with the page's three files."""
+    """A project with the page's four files."""
     place = tmp_path / ".coding-os" / "adapters" / "scribe"
     place.mkdir(parents=True)
     for name, text in zip(FILES, (*blocks("yaml"), *blocks("python")), strict=True):
@@ -82,10 +82,22 @@ BROKEN = {
         "a field holds the secret of the environment",
     ),
     "a promise it does not keep": (
-        "if request.effort or request.schema is not None or request.resume:",
-        "if request.effort or request.schema is not None:",
+        "if wrong := native.refusal(self.descriptor, request, model):",
+        "if request.effort and (wrong := native.refusal(self.descriptor, request, model)):",
         "resume",
         "must be a failure of category 'invalid': 'resume' is not in its capabilities",
+    ),
+    "a denial it does not obey": (
+        '"allow": answer == "allow"',
+        '"allow": True',
+        "permission_requests",
+        "it was denied, and was done all the same",
+    ),
+    "an ask it does not put": (
+        "self.asks.put(ask, partial(self.answer, number))",
+        'self.answer(number, "deny" if len(ask.detail) > 5 else "allow")',
+        "permission_requests",
+        "it was allowed, and was not done",
     ),
     "an exception": (
         "return failures.classify(stream.error, who=who, now=waits.now())",

@@ -63,9 +63,8 @@ def asks(stage: Stage) -> str:
     """It asks over its output, and goes on with the answer in its input."""
     init, *rest = answers(stage)
     call = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": stage.wanted}}
-    said = prints(init, {"type": "control_request", "request_id": "r1", "request": call}, code=None)
-    allowed = f'case $said in *\'"behavior":"allow"\'*)\n{stage.wanted}\n;; esac\n'
-    return f"{said}IFS= read -r said\n{allowed}{prints(*rest)}"
+    ask = {"type": "control_request", "request_id": "r1", "request": call}
+    return prints(init, code=None) + stage.asks(ask, '"behavior":"allow"') + prints(*rest)
 
 
 def script(case: str, stage: Stage) -> str:

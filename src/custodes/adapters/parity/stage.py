@@ -116,6 +116,12 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         except OSError:
             return ""
 
+    def asks(self, ask: object, allowed: str) -> str:
+        """A script that asks leave for `wanted` by this line of JSON, reads the answer as a line of input,
+        and runs `wanted` where ``allowed`` stands in it. It goes on with what follows."""
+        runs = f"case $said in *{shlex.quote(allowed)}*)\n{self.wanted}\n;; esac\n"
+        return f"{prints(ask, code=None)}IFS= read -r said\n{runs}"
+
     @property
     def wanted(self) -> str:
         """The command that a runtime asks leave for: it leaves `made`, and is longer than an ask may be."""
