@@ -25,7 +25,7 @@ from opentelemetry.trace import (
 
 from custodes.telemetry import NOTHING, SpanHandle, Tracer, attach
 from custodes.telemetry.bridge import Bridge
-from custodes.telemetry.tracer import error_type_of
+from custodes.telemetry.span_handle import error_type_of
 
 
 @dataclass(frozen=True)

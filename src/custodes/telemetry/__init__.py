@@ -8,7 +8,8 @@ from custodes.telemetry.envelope import envelope
 from custodes.telemetry.export import Export, exporting
 from custodes.telemetry.exporters import ExportError
 from custodes.telemetry.lineage import Lineage
-from custodes.telemetry.tracer import NOTHING, SpanHandle, Tracer, current_tracer
+from custodes.telemetry.span_handle import SpanHandle
+from custodes.telemetry.tracer import NOTHING, Tracer, current_tracer
 
 __all__ = [
     "NOTHING",

@@ -1,0 +1,193 @@
+"""A handle on one span of the tree, or on nothing with the same face.
+
+A span is ERROR if and only if it carries ``error.type``. A handled failure marks its own span and none
+around it. Of an exception only the type's name is kept: a message may hold a secret.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+
+from custodes.telemetry import conventions as names
+from custodes.telemetry import shapes
+from custodes.telemetry.lineage import Level, Lineage
+from custodes.telemetry.values import Value, clean, text
+
+if TYPE_CHECKING:  # loaded only where somebody has configured a provider
+    from opentelemetry.trace import Span
+
+    from custodes.telemetry.bridge import Bridge
+
+
+class Known(TypedDict, total=False):
+    """What :meth:`SpanHandle.set` takes; :func:`~custodes.telemetry.shapes.known` says what each is."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_input_tokens: int | None
+    cost_usd: float | None
+    native_conversation: str | None
+    served_model: str | None
+    category: str | None
+    outcome: str | None
+    retry_after_s: int | None
+    fan_out_size: int | None
+    spent_tokens: int | None
+    spent_usd: float | None
+    tool_calls: int | None
+    relayed_spans: int | None
+    left_out_spans: int | None
+
+
+class SpanHandle:
+    """One span, or nothing with the same face. Every call on it is safe at any time, also after its end.
+
+    As a context manager it ends with its block: well, or as ``end_for`` what the block raised, which
+    goes on. It is not made the current span; ``attach(span.context)`` does that where a host's own
+    instrumentation should nest under it.
+    """
+
+    __slots__ = ("_above", "_attributes", "_begun", "_bridge", "_ended", "_level", "_span", "context")
+
+    def __init__(
+        self,
+        bridge: Bridge | None = None,
+        span: Span | None = None,
+        context: object = None,
+        *,
+        level: Level = "conversation",
+        above: SpanHandle | None = None,
+        attributes: dict[str, Value] | None = None,
+    ) -> None:
+        self._bridge = bridge
+        self._span = span
+        self._level: Level = level
+        self._above = above
+        self._ended = False
+        metered = bridge is not None and bridge.meters is not None
+        self._attributes = attributes if metered else None
+        self._begun = time.monotonic() if metered else 0.0
+        self.context = context
+        """Opaque, for ``attach``; None where nothing is traced."""
+
+    def set(self, **said: Unpack[Known]) -> None:
+        """Record what has become known (:func:`~custodes.telemetry.shapes.known`); None changes nothing."""
+        if self._span is None or self._ended:
+            return
+        known = clean(shapes.known(**said))
+        self._span.set_attributes(known)
+        if self._attributes is not None:
+            self._attributes |= known
+
+    def cancelled(self, seconds: float) -> None:
+        """A child below was cancelled; all it had started was proven gone after so many seconds."""
+        if self._bridge is not None and self._bridge.meters is not None:
+            self._bridge.meters.cancelled(seconds)
+
+    def end(self, *, error_type: str | None = None) -> None:
+        """End the span; the first end wins and every later one does nothing.
+
+        :param error_type: a name of few values (a category, ``cancelled``, an exception's type), never a
+            message. With it the span is ERROR; without it the status stays unset.
+        """
+        if self._bridge is None or self._span is None or self._ended:
+            return
+        self._ended = True
+        named = None if error_type is None else text(error_type)
+        self._bridge.end(self._span, named)
+        if self._bridge.meters is not None and self._attributes is not None:
+            if named is not None:
+                self._attributes[names.ERROR_TYPE] = named
+            self._bridge.meters.ended(self._level, time.monotonic() - self._begun, self._attributes)
+
+    def end_for(self, raised: BaseException | type[BaseException] | None) -> None:
+        """End the span for what its block raised, or well where that is None."""
+        self.end(error_type=None if raised is None else error_type_of(raised))
+
+    def traceparent(self) -> dict[str, str]:
+        """``TRACEPARENT`` and ``TRACESTATE`` for a child process, sampling flag kept; empty without a trace.
+
+        Both are always given together (an empty variable counts as unset), so that a stale pair in our
+        own environment is replaced whole.
+        """
+        return {} if self._bridge is None else self._bridge.environment(self.context)
+
+    def lineage(self) -> Lineage | None:
+        """The ids of this span and of those it hangs under, for a durable record; None without a trace."""
+        if self._bridge is None or self._span is None:
+            return None
+        found: dict[str, str] = {}
+        nested = False
+        handle: SpanHandle = self
+        while handle._span is not None:
+            above = handle._above
+            # Above a child that another child's attempt asked for, only the root is ours to name.
+            if not nested or above is None:
+                found.setdefault(handle._level, self._bridge.span_id(handle._span))
+            if above is None or above._span is None:
+                found["host"] = self._bridge.parent_id(handle._span)
+                break
+            if handle._level == "child":
+                found.setdefault("under", self._bridge.span_id(above._span))
+                nested = nested or above._level in ("attempt", "call")
+            handle = above
+        trace = self._bridge.trace(self._span)
+        return Lineage(**trace, **found) if trace else None
+
+    @asynccontextmanager
+    async def relayed(self, wanted: Mapping[str, str], provider: str) -> AsyncIterator[dict[str, str]]:
+        """Hang a runtime's own spans under this one, as they come, while the block runs.
+
+        :param wanted: by name, those that are, with what each is (:class:`~custodes.telemetry.graft.Graft`).
+        :returns: the variables that lead the runtime here; empty where nothing of the trace is exported.
+        """
+        lineage = self.lineage() if wanted else None
+        if self._bridge is None or self._span is None or lineage is None or not lineage.sampled:
+            yield {}
+            return
+        from custodes.telemetry.graft import Graft
+        from custodes.telemetry.relay import Relay
+
+        graft = Graft(lineage.trace, self._bridge.span_id(self._span), wanted, provider)
+        relay = Relay(graft, self._bridge.emit)
+        async with relay.serving():
+            yield {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": relay.url,
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            }
+        self.set(relayed_spans=graft.passed_on, left_out_spans=graft.left_out)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end_for(error)
+
+
+def begin(bridge: Bridge, above: SpanHandle | None, shape: shapes.Shape) -> SpanHandle:
+    """A span of this shape, begun now. Without one above it, the host's current span is its parent."""
+    known = clean(shape.attributes)
+    context = None if above is None else above.context
+    span, within = bridge.start(shape.name, context, known, client=shape.level == "call")
+    return SpanHandle(bridge, span, within, level=shape.level, above=above, attributes=known)
+
+
+def error_type_of(raised: BaseException | type[BaseException]) -> str:
+    """``error.type`` for something raised: the type's name, or ``cancelled``.
+
+    What is no ``Exception`` ends work from outside: a cancellation of either loop, Ctrl-C, a closed
+    generator. A group stands for its leaves: cancellations beside a failure are its consequence, and
+    failures of one type are named for it.
+    """
+    if isinstance(raised, BaseExceptionGroup):
+        leaves = {error_type_of(leaf) for leaf in raised.exceptions}
+        causes = (leaves - {names.CANCELLED}) or leaves
+        return causes.pop() if len(causes) == 1 else "ExceptionGroup"
+    kind = raised if isinstance(raised, type) else type(raised)
+    return kind.__qualname__ if issubclass(kind, Exception) else names.CANCELLED
