@@ -200,3 +200,25 @@ def test_a_nested_program_goes_on_in_the_same_tree(programs: Path) -> None:
     assert [span.name for span in spans if not span.parent] == [ROOT]
     assert sum(path.endswith("invoke_agent analyst") for path in paths) == 2
     assert all(path.startswith(f"{CHILD} > dispatch command") for path in paths if "analyst" in path)
+
+
+def test_after_a_kill_the_next_start_tells_what_was_open_under_the_same_trace(programs: Path) -> None:
+    """Acceptance T3."""
+    os.mkfifo(programs / "pids")
+    slow = ["dispatch", "--role", "reviewer", "--model", "slow", "Look."]
+    with sink() as before:
+        with subprocess.Popen([*COS, *slow, "--otlp", before.url], env=environment()) as running:
+            (programs / "pids").read_text()
+            running.kill()
+    assert not before.spans
+    with sink() as collector:
+        assert run(*LOOK, "--otlp", collector.url).returncode == 0
+    recovered = [span for span in collector.spans if span.attributes.get("custodes.recovered")]
+    assert tree(recovered) == WHOLE
+    assert {span.attributes["error.type"] for span in recovered} == {"owner_died"}
+    (lost,) = {span.trace for span in recovered}
+    others = {span.trace for span in collector.spans} - {lost}
+    assert len(others) == 1
+    with sink() as again:
+        assert run(*LOOK, "--otlp", again.url).returncode == 0
+    assert lost not in {span.trace for span in again.spans}

@@ -91,6 +91,11 @@ class Registry:
             if (found := self.descriptors.get(agent)) is not None and found.can("dispatch")
         )
 
+    def provider(self, adapter: str) -> str:
+        """What an adapter declares as its provider; "" where it declares none, or is gone."""
+        found = self.descriptors.get(adapter)
+        return found.provider if found is not None else ""
+
     def descriptor(self, adapter: str) -> Descriptor:
         """:raises AdapterError: no such adapter (with the near miss), or what is wrong with it."""
         if adapter in self.descriptors:

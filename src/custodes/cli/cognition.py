@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from custodes.cli.options import ProjectDir, project_at
-from custodes.cli.output import DONE, CliError, is_terminal, plain, write, write_json
+from custodes.cli.output import DONE, CliError, is_terminal, plain, usage_error, write, write_json
 
 if TYPE_CHECKING:
     from custodes.supervision.record_file import RecordFile
@@ -23,7 +23,7 @@ app = App(
     help_format="plaintext",
 )
 
-TraceFormat = Literal["tree", "json"]
+TraceFormat = Literal["tree", "json", "otlp-json"]
 _LOOK_S = 0.5
 _CLEAR_SCREEN = "\x1b[H\x1b[J"
 
@@ -42,7 +42,8 @@ async def trace(
         TraceFormat,
         Parameter(
             name="--format",
-            help="A tree for people, or one JSON document; with --follow a JSON line for each change.",
+            help="A tree for people, or one JSON document (with --follow a JSON line for each change); "
+            "otlp-json is the tree's spans, as a collector takes them on /v1/traces.",
         ),
     ] = "tree",
 ) -> int:
@@ -51,6 +52,8 @@ async def trace(
     Reads the project's own file and changes nothing.
     """
     project = project_at(project_dir)
+    if follow and format == "otlp-json":
+        raise usage_error("--follow shows what changes, and spans are told once; --format json follows")
 
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.trace import Trace
@@ -65,11 +68,24 @@ async def trace(
             )
         if follow:
             await _follow(file, session, attempts, format)
+        elif format == "otlp-json":
+            write(_spans(project, attempts))
         elif format == "json":
             write_json(Trace(conversation=session, attempts=attempts))
         else:
             write(_tree(attempts))
     return DONE
+
+
+def _spans(project: Path, attempts: tuple[AttemptView, ...]) -> str:
+    import time
+
+    from custodes.adapters.registry import Registry
+    from custodes.supervision.span_tree import spans_of
+    from custodes.telemetry.otlp import write_json as otlp_json
+
+    provider = Registry.discover(project).provider
+    return otlp_json(spans_of(attempts, until=time.time(), provider=provider)).decode()
 
 
 async def _follow(

@@ -23,6 +23,7 @@ from custodes.supervision.checkpoints import prune_plans
 from custodes.supervision.clock import Now
 from custodes.supervision.lease import ScopeLease, orphaned
 from custodes.supervision.lease_table import delete_leases, load_leases, save_leases
+from custodes.supervision.lost_spans import tell_of
 from custodes.supervision.owner_identity import proven_dead, start_of
 from custodes.supervision.pool_table import load_pools, save_pools
 from custodes.supervision.records import RETENTION_S, AttemptEnd, AttemptRow, closed
@@ -85,13 +86,15 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
             await _end_leases(connection, {lease.id for lease in orphans}, left)
         return gone
 
+    gone = await database.write(close, wait_s=5.0)
+    await tell_of(database, gone)
     return [
         Recovered(
             row=row,
             ended=tuple(each.pid for each in ended if each.run_id == row.run_id),
             left=tuple(each.pid for each in left if each.run_id == row.run_id),
         )
-        for row in await database.write(close, wait_s=5.0)
+        for row in gone
     ]
 
 

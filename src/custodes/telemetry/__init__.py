@@ -9,6 +9,7 @@ from custodes.telemetry.export import Export, exporting
 from custodes.telemetry.exporters import ExportError
 from custodes.telemetry.lineage import Lineage
 from custodes.telemetry.span_handle import SpanHandle
+from custodes.telemetry.span_record import SpanRecord
 from custodes.telemetry.tracer import NOTHING, Tracer, current_tracer
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ExportError",
     "Lineage",
     "SpanHandle",
+    "SpanRecord",
     "Tracer",
     "attach",
     "capture",
