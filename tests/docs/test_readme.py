@@ -61,9 +61,14 @@ def test_the_five_minutes_and_the_plan(project: Path) -> None:
     for line in block("cos init").splitlines():
         out = run(project, line)
     assert "seen as reviewer" in out
+    plan_run = ""
     for line in re.findall(r"`(cos run [^`]+|cos health show|cos doctor)`", README):
-        out = run(project, line)
-        if line.startswith("cos run"):
+        out = run(project, line.replace("--resume RUN", f"--resume {plan_run}"))
+        if found := re.findall(r"^plan run: (\S+)$", out, re.MULTILINE):
+            plan_run = found[0]
+        if "--resume" in line:  # all of it was done
+            assert "plan done: 2 done" in out
+        elif line.startswith("cos run"):
             assert "look: done: seen as reviewer" in out
             assert "fix: done: seen as implementer" in out
 

@@ -54,6 +54,10 @@ def step(step_id: str, *needs: str, **fields: object) -> str:
         ("budget: {dollars: 1}\nsteps:\n" + step("a"), r"budget: unknown key 'dollars'"),
         ("steps:\n" + step("a", estimate_usd=-1), r"steps\[0\].estimate_usd: -1"),
         ("budget: {childs: 1}\nsteps:\n" + step("a"), r"budget: unknown key 'childs'.*'children'"),
+        ("pattern: seqence\nsteps:\n" + step("a"), r"pattern: .*'seqence'"),
+        ("pattern: sequence\nsteps:\n" + step("a") + step("b", "a"), "step 'b' has `needs` of its own"),
+        ("pattern: group\nsteps:\n" + step("a") + step("b"), "at least two steps and one that weighs"),
+        ("max_backtracks: 11\nsteps:\n" + step("a"), "max_backtracks: 11 is no number from 0 to 10"),
         # What a YAML reader trips over itself: a day there is none of, numbers and depths without end.
         ("steps:\n" + step("a", timeout="2020-99-99"), "not readable as YAML"),
         ("steps:\n" + step("a", timeout="9" * 5000), "not readable as YAML"),
@@ -69,6 +73,50 @@ def test_a_plan_that_cannot_run_is_refused_in_one_line(tmp_path: Path, text: str
         load_plan(path)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needs"),
+    [
+        ("sequence", [(), ("a",), ("b",), ("c",)]),
+        ("hand_off", [(), ("a",), ("a", "b"), ("a", "b", "c")]),
+        ("concurrent", [(), (), (), ()]),
+        ("group", [(), (), (), ("a", "b", "c")]),
+    ],
+)
+def test_a_pattern_stands_for_the_needs_that_nobody_has_to_write(
+    tmp_path: Path, pattern: str, needs: list[tuple[str, ...]]
+) -> None:
+    path = tmp_path / "plan.yaml"
+    steps = "".join(f"  - {{id: {name}, role: reviewer, prompt: x}}\n" for name in "abcd")
+    path.write_text(f"pattern: {pattern}\nsteps:\n{steps}")
+    plan = load_plan(path)
+    assert [each.needs for each in plan.unfolded().steps] == needs
+    assert plan.unfolded().unfolded() == plan.unfolded()
+
+
+def test_the_digest_is_of_what_a_plan_says_and_not_of_how_its_file_words_it(tmp_path: Path) -> None:
+    texts = (
+        "steps:\n  - {id: a, role: reviewer, prompt: x}\n",
+        "# a comment\nsteps:\n  - prompt: x\n    role: reviewer\n    id: a\n    needs: []\n",
+        "steps:\n  - {id: a, role: reviewer, prompt: y}\n",
+    )
+    path = tmp_path / "plan.yaml"
+    digests = []
+    for text in texts:
+        path.write_text(text)
+        digests.append(load_plan(path).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.anyio
+async def test_a_plan_made_in_python_that_cannot_run_is_refused_before_anything_starts(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        with pytest.raises(PlanError, match="there is no step 'b'"):
+            await run_plan(parent, Plan(steps=(Step(id="a", role="reviewer", prompt="x", needs=("b",)),)))
+    assert not script.requests
 
 
 def test_a_missing_plan_is_named(tmp_path: Path) -> None:

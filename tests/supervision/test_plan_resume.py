@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import custodes
-from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.adapters.port import Certainty, DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.supervision.checkpoints import StepRow, StepStatus
 from custodes.supervision.evidence import ImplementerEvidence
 from custodes.supervision.plan import Plan, Step
@@ -98,7 +98,12 @@ def test_a_mutable_step_in_flight_stands_as_its_attempts_say(
 
 def test_a_mutable_step_that_no_record_was_kept_of_stops_unless_it_is_done() -> None:
     assert standing(row("running", supervised=False), ()) == "stop"
-    assert standing(row("failed", supervised=False), ()) == "stop"
+    assert standing(row("cancelled", supervised=False), ()) == "stop"
+    cases: tuple[tuple[Certainty, str], ...] = (("unknown", "stop"), ("known_failed", "again"))
+    for certainty, expected in cases:
+        failure = Failure(category="provider", reason="the host's own dispatch raised", outcome=certainty)
+        outcome = Outcome(run_id="r", role="implementer", name="s", status="failed", failure=failure)
+        assert standing(row("failed", supervised=False, outcome=outcome), ()) == expected
     assert standing(row("done", supervised=False), ()) == "keep"
 
 

@@ -26,7 +26,8 @@ StepStatus = Literal["running"] | Status
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     """One step as far as it got. Times are wall seconds since the epoch.
 
-    ``supervised``: its attempts have rows of their own. ``resolved``: an operator said how it ended.
+    ``supervised``: this host writes a row before each of its attempts. ``resolved``: an operator said how it
+    ended.
     """
 
     plan: str
@@ -49,10 +50,12 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
         again but by an operator's word."""
         if not self.mutable or self.resolved:
             return False
-        if self.status in ("failed", "cancelled") and not self.supervised:
-            return True
-        if self.status == "cancelled" and self.outcome is not None:  # was a runtime stopped at it?
-            return any(attempt.failure is None for attempt in self.outcome.attempts)
+        failure = self.outcome.failure if self.outcome is not None else None
+        if self.status == "failed":
+            return failure is not None and failure.outcome == "unknown"
+        if self.status == "cancelled":  # was a runtime stopped at it?
+            attempts = self.outcome.attempts if self.outcome is not None else ()
+            return not self.supervised or any(attempt.failure is None for attempt in attempts)
         return self.status == "unknown"
 
 

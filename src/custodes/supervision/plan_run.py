@@ -24,7 +24,7 @@ from custodes.supervision.child import Child, new_run_id
 from custodes.supervision.clock import now
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.fan_out import FanOut
-from custodes.supervision.job import Frozen, Plain, Unsupervised
+from custodes.supervision.job import Delegated, Frozen, Plain, Unsupervised
 from custodes.supervision.outcomes import cancelled
 from custodes.supervision.owner_identity import this_process
 from custodes.supervision.plan import Plan, PlanError, Step, check
@@ -171,7 +171,7 @@ class PlanRun:
             step=step.id,
             run_id=run_id,
             mutable=step.may_change,
-            supervised=not isinstance(frozen, Plain | Unsupervised),
+            supervised=not isinstance(frozen, Delegated | Plain | Unsupervised),
             started=now().wall,
         )
 
