@@ -1,7 +1,7 @@
 """A program of a runtime's name that prints what a real one printed, for the real process runner to run.
 
     here = replay(tmp_path, "gemini", FIXTURES / "gemini" / "429")
-    await runtime.dispatch(request(here, tmp_path), progress.append)
+    result = await dispatched(runtime, here, tmp_path)
 
 A capture is up to four files: ``.stdout``, ``.stderr``, ``.exit`` (0 where it is missing, negative for a
 signal) and ``.report`` (what is written to the file that ``--usage-file`` names).
@@ -9,13 +9,14 @@ signal) and ``.report`` (what is written to the file that ``--usage-file`` names
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import msgspec
 
-from custodes.adapters import DispatchRequest
+from custodes.adapters import DispatchRequest, DispatchResult, Progress, Runtime
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "runtimes"
 _PROGRAM = """#!{python}
@@ -52,6 +53,13 @@ def stand_in(folder: Path, binary: str, script: str) -> Path:
     return place
 
 
+def showing(folder: Path, binary: str, *events: object, then: str = "") -> Path:
+    """The folder for PATH with a program that prints these events, and then goes on with ``then``."""
+    file = folder / "events"
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return stand_in(folder, binary, f"#!/bin/sh\ncat '{file}'\n{then}\n")
+
+
 def request(place: Path, folder: Path, **asked: object) -> DispatchRequest:
     """A request whose PATH begins with ``place`` and whose home is ``folder``."""
     plain = DispatchRequest(
@@ -64,6 +72,13 @@ def request(place: Path, folder: Path, **asked: object) -> DispatchRequest:
         environment={"PATH": f"{place}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)},
     )
     return msgspec.structs.replace(plain, **asked)
+
+
+async def dispatched(
+    runtime: Runtime, place: Path, folder: Path, seen: list[Progress] | None = None, **asked: object
+) -> DispatchResult:
+    """What a runtime comes to with the program in ``place``; ``seen`` takes what it tells meanwhile."""
+    return await runtime.dispatch(request(place, folder, **asked), (seen if seen is not None else []).append)
 
 
 def aimed(asked: DispatchRequest, folder: Path, binary: str, script: str) -> DispatchRequest:

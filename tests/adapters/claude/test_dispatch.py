@@ -13,7 +13,7 @@ import pytest
 
 from custodes.adapters import Descriptor, DispatchResult, Progress, Registry, Usage
 from custodes.adapters.claude.dispatch import ClaudeRuntime
-from support.replay import FIXTURES, replay, request, stand_in
+from support.replay import FIXTURES, dispatched, replay, showing, stand_in
 
 pytestmark = pytest.mark.anyio
 
@@ -84,12 +84,17 @@ def descriptor(tmp_path: Path) -> Descriptor:
     return Registry.discover(tmp_path).descriptors["claude"]
 
 
-async def replayed(descriptor: Descriptor, capture: str, folder: Path, **asked: object) -> DispatchResult:
+async def replayed(
+    descriptor: Descriptor,
+    capture: str,
+    folder: Path,
+    *,
+    clock: Callable[[], datetime] = lambda: NOW,
+    seen: list[Progress] | None = None,
+    **asked: object,
+) -> DispatchResult:
     here = replay(folder, "claude", RECORDED / capture)
-    runtime = ClaudeRuntime(descriptor, clock=asked.pop("clock", lambda: NOW))  # type: ignore[arg-type]  # a clock
-    seen = asked.pop("seen", [])
-    assert isinstance(seen, list)
-    return await runtime.dispatch(request(here, folder, **asked), seen.append)
+    return await dispatched(ClaudeRuntime(descriptor, clock), here, folder, seen, **asked)
 
 
 def test_every_capture_is_judged() -> None:
@@ -142,8 +147,7 @@ async def test_a_silent_provider_is_the_supervisors_own_deadline(
 ) -> None:
     script = f"#!/bin/sh\ncat '{CAPTURES / 'hang.sigTERM'}.stdout'\nexec sleep 60\n"
     here = stand_in(tmp_path, "claude", script)
-    asked = request(here, tmp_path, timeout_s=0.5)
-    result = await ClaudeRuntime(descriptor).dispatch(asked, lambda _: None)
+    result = await dispatched(ClaudeRuntime(descriptor), here, tmp_path, timeout_s=0.5)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in TIMEOUT} == TIMEOUT
 
@@ -195,14 +199,16 @@ DONE = {"type": "result", "subtype": "success", "is_error": False, "result": "ok
 
 
 async def printed(
-    descriptor: Descriptor, folder: Path, *events: object, then: str = "", seen: Any = None, **asked: object
+    descriptor: Descriptor,
+    folder: Path,
+    *events: object,
+    then: str = "",
+    seen: list[Progress] | None = None,
+    **asked: object,
 ) -> DispatchResult:
     """What a program that prints these events comes to."""
-    file = folder / "events"
-    file.write_text("".join(json.dumps(event) + "\n" for event in events))
-    here = stand_in(folder, "claude", f"#!/bin/sh\ncat '{file}'\n{then}\n")
-    keep: Callable[[Progress], object] = lambda each: seen.append(each) if seen is not None else None  # noqa: E731
-    return await ClaudeRuntime(descriptor).dispatch(request(here, folder, **asked), keep)  # type: ignore[arg-type]  # returns nothing
+    here = showing(folder, "claude", *events, then=then)
+    return await dispatched(ClaudeRuntime(descriptor), here, folder, seen, **asked)
 
 
 async def test_a_limit_ends_it_at_once_instead_of_waiting_with_it(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from custodes.adapters import Descriptor, DispatchResult, Progress, Registry, Usage
 from custodes.adapters.codex.dispatch import CodexRuntime
 from custodes.adapters.codex.stream import Stream
-from support.replay import FIXTURES, replay, request, stand_in
+from support.replay import FIXTURES, dispatched, replay, showing, stand_in
 
 pytestmark = pytest.mark.anyio
 
@@ -87,8 +86,7 @@ async def replayed(
     **asked: object,
 ) -> DispatchResult:
     here = replay(folder, "codex", RECORDED / capture)
-    told: list[Progress] = [] if seen is None else seen
-    return await CodexRuntime(descriptor, lambda: now).dispatch(request(here, folder, **asked), told.append)
+    return await dispatched(CodexRuntime(descriptor, lambda: now), here, folder, seen, **asked)
 
 
 def test_every_capture_is_judged() -> None:
@@ -151,8 +149,7 @@ async def test_a_silent_provider_is_the_supervisors_own_deadline(
     descriptor: Descriptor, tmp_path: Path
 ) -> None:
     here = stand_in(tmp_path, "codex", f"#!/bin/sh\ncat '{CAPTURES / 'hang'}.stdout'\nexec sleep 60\n")
-    asked = request(here, tmp_path, timeout_s=0.5)
-    result = await CodexRuntime(descriptor).dispatch(asked, lambda _: None)
+    result = await dispatched(CodexRuntime(descriptor), here, tmp_path, timeout_s=0.5)
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("timeout", "unknown")
     assert not result.failure.retryable
@@ -211,11 +208,8 @@ async def printed(
     **asked: object,
 ) -> DispatchResult:
     """What a program that prints these events comes to."""
-    file = folder / "events"
-    file.write_text("".join(json.dumps(event) + "\n" for event in events))
-    here = stand_in(folder, "codex", f"#!/bin/sh\ncat '{file}'\n{then}\n")
-    told: Callable[[Progress], None] = ([] if seen is None else seen).append
-    return await CodexRuntime(descriptor, lambda: NOW).dispatch(request(here, folder, **asked), told)
+    here = showing(folder, "codex", *events, then=then)
+    return await dispatched(CodexRuntime(descriptor, lambda: NOW), here, folder, seen, **asked)
 
 
 async def test_a_limit_ends_it_as_soon_as_its_log_says_how_long_it_would_wait(

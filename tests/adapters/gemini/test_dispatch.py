@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
-from support.replay import FIXTURES, replay, request, stand_in
+from support.replay import FIXTURES, dispatched, replay, stand_in
 
 pytestmark = pytest.mark.anyio
 
@@ -65,8 +65,9 @@ def runtime(tmp_path: Path) -> Runtime:
 
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case)
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case), tmp_path
+    )
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
     assert result.text == ""
@@ -77,8 +78,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
 async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / case)
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, replay(tmp_path, "gemini", FIXTURES / "gemini" / case), tmp_path)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
     assert result.native_thread_id
@@ -88,9 +88,14 @@ async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case)
     seen: list[Progress] = []
-    result = await runtime.dispatch(request(here, tmp_path, model="gemini-2.5-flash"), seen.append)
+    result = await dispatched(
+        runtime,
+        replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case),
+        tmp_path,
+        seen,
+        model="gemini-2.5-flash",
+    )
     assert result.failure is None
     assert result.text == "MOCK-OK"
     assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
@@ -124,8 +129,9 @@ def prints(*lines: str, error: str = "", code: int = 0) -> str:
 
 
 async def test_a_limit_after_a_tool_leaves_open_what_was_done(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "gemini", prints(INIT, TOOL, LIMITED, code=173))
-    result = await runtime.dispatch(request(here, tmp_path, mutable=True), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "gemini", prints(INIT, TOOL, LIMITED, code=173)), tmp_path, mutable=True
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
     assert result.failure.accepted
@@ -133,22 +139,23 @@ async def test_a_limit_after_a_tool_leaves_open_what_was_done(runtime: Runtime, 
 
 
 async def test_a_tool_that_only_names_the_topic_changes_nothing(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "gemini", prints(INIT, TOPIC, LIMITED, code=173))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "gemini", prints(INIT, TOPIC, LIMITED, code=173)), tmp_path
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("capacity", "known_failed")
 
 
 async def test_the_model_that_answered_is_told_where_it_is_another(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "gemini", prints(INIT, SAID, DONE))
-    result = await runtime.dispatch(request(here, tmp_path, model="gemini-2.5-pro"), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "gemini", prints(INIT, SAID, DONE)), tmp_path, model="gemini-2.5-pro"
+    )
     assert result.failure is None
     assert result.served_model == "gemini-2.5-flash"
 
 
 async def test_an_answer_without_the_word_success_is_none(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "gemini", prints(INIT, SAID))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "gemini", prints(INIT, SAID)), tmp_path)
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
     assert result.failure.accepted
@@ -162,8 +169,7 @@ async def test_it_is_ended_when_it_begins_to_wait_for_a_limit(runtime: Runtime, 
         "exec sleep 300\n"
     )
     seen: list[Progress] = []
-    here = stand_in(tmp_path, "gemini", waits)
-    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    result = await dispatched(runtime, stand_in(tmp_path, "gemini", waits), tmp_path, seen)
     assert result.failure is not None
     assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 52)
     assert sorted(each.kind for each in seen) == ["retrying", "started"]
@@ -176,8 +182,7 @@ async def test_it_is_ended_when_it_begins_to_wait_for_a_limit(runtime: Runtime, 
 async def test_its_own_exit_codes_are_read(
     code: int, category: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "gemini", f"#!/bin/sh\nexit {code}\n")
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "gemini", f"#!/bin/sh\nexit {code}\n"), tmp_path)
     assert result.failure is not None
     assert result.failure.category == category
 
@@ -191,7 +196,7 @@ async def test_a_limit_is_found_wherever_it_stands_in_two_hundred_kilobytes(
     flood = "yes 'plain words of no meaning' | head -n 3500 >&2"
     order = {"first": (limit, flood, flood), "middle": (flood, limit, flood), "last": (flood, flood, limit)}
     script = "\n".join(("#!/bin/sh", *order[where], "exit 1"))
-    result = await runtime.dispatch(request(stand_in(tmp_path, "gemini", script), tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "gemini", script), tmp_path)
     assert result.failure is not None
     assert result.failure.category == "capacity"
 
@@ -204,8 +209,9 @@ async def test_a_limit_is_found_wherever_it_stands_in_two_hundred_kilobytes(
 async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
     asked: dict[str, Any], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "gemini", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    result = await runtime.dispatch(request(here, tmp_path, **asked), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "gemini", f"#!/bin/sh\ntouch {tmp_path}/ran\n"), tmp_path, **asked
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
     assert not (tmp_path / "ran").exists()
@@ -216,15 +222,15 @@ async def test_it_gets_its_own_key_and_no_other(
 ) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "of-its-own")
     monkeypatch.setenv("OPENAI_API_KEY", "of-another")
-    here = stand_in(tmp_path, "gemini", f"#!/bin/sh\nenv > {tmp_path}/environment\n")
-    await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    await dispatched(
+        runtime, stand_in(tmp_path, "gemini", f"#!/bin/sh\nenv > {tmp_path}/environment\n"), tmp_path
+    )
     environment = (tmp_path / "environment").read_text()
     assert "of-its-own" in environment
     assert "of-another" not in environment
 
 
 async def test_a_program_that_is_not_there_is_unavailable(runtime: Runtime, tmp_path: Path) -> None:
-    nowhere = request(tmp_path, tmp_path, environment={"PATH": str(tmp_path)})
-    result = await runtime.dispatch(nowhere, lambda _: None)
+    result = await dispatched(runtime, tmp_path, tmp_path, environment={"PATH": str(tmp_path)})
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("unavailable", "known_failed")

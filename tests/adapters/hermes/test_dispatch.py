@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
-from support.replay import FIXTURES, replay, request, stand_in
+from support.replay import FIXTURES, dispatched, replay, stand_in
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +43,10 @@ def runtime(tmp_path: Path) -> Runtime:
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
     """It exits 0 in most of them, with the error as its answer."""
-    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case)
     seen: list[Progress] = []
-    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    result = await dispatched(
+        runtime, replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case), tmp_path, seen
+    )
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
     assert result.text == ""
@@ -60,9 +61,14 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, tokens: tuple[int, int], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case)
     seen: list[Progress] = []
-    result = await runtime.dispatch(request(here, tmp_path, mutable=True), seen.append)
+    result = await dispatched(
+        runtime,
+        replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case),
+        tmp_path,
+        seen,
+        mutable=True,
+    )
     assert result.failure is None
     assert result.text == "MOCK-OK"
     assert result.native_thread_id is not None
@@ -88,23 +94,26 @@ exit {code}
 
 
 async def test_an_answer_that_is_not_reported_as_complete_is_none(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "hermes", run("Half an answer", completed=False, failed=False, api_calls=1))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime,
+        stand_in(tmp_path, "hermes", run("Half an answer", completed=False, failed=False, api_calls=1)),
+        tmp_path,
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
 
 
 async def test_an_answer_without_a_report_is_none(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "hermes", "#!/bin/sh\necho MOCK-OK\n")
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "hermes", "#!/bin/sh\necho MOCK-OK\n"), tmp_path)
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
 
 
 async def test_an_answer_about_limits_is_an_answer(runtime: Runtime, tmp_path: Path) -> None:
     said = "HTTP 429: rate limit reached is what the log says."
-    here = stand_in(tmp_path, "hermes", run(said, completed=True, failed=False, api_calls=1))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "hermes", run(said, completed=True, failed=False, api_calls=1)), tmp_path
+    )
     assert result.failure is None
     assert result.text == said
 
@@ -113,8 +122,7 @@ async def test_a_limit_at_a_later_request_leaves_open_what_its_tools_did(
     runtime: Runtime, tmp_path: Path
 ) -> None:
     limited = run("HTTP 429: Rate limit reached.", completed=False, failed=True, api_calls=2)
-    here = stand_in(tmp_path, "hermes", limited)
-    result = await runtime.dispatch(request(here, tmp_path, mutable=True), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "hermes", limited), tmp_path, mutable=True)
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
     assert result.failure.accepted
@@ -127,7 +135,7 @@ async def test_a_limit_is_found_at_either_end_of_a_long_output(
     lines = ["It said something about the work." for _ in range(400)]
     lines.insert(at, "HTTP 429: Rate limit reached. Please try again in 7s.")
     limited = run("\n".join(lines), completed=False, failed=True, api_calls=1)
-    result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", limited), tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "hermes", limited), tmp_path)
     assert result.failure is not None
     assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 7)
 
@@ -135,13 +143,13 @@ async def test_a_limit_is_found_at_either_end_of_a_long_output(
 async def test_what_came_from_the_cache_is_input_too(runtime: Runtime, tmp_path: Path) -> None:
     counts = {"input_tokens": 16, "output_tokens": 10, "cache_read_tokens": 6}
     done = run("Done.", completed=True, failed=False, **counts)
-    result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", done), tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "hermes", done), tmp_path)
     assert result.usage == Usage(input_tokens=22, output_tokens=10, cached_input_tokens=6)
 
 
 async def test_a_known_cost_is_told(runtime: Runtime, tmp_path: Path) -> None:
     paid = run("Done.", completed=True, failed=False, estimated_cost_usd=0.25, cost_status="estimated")
-    result = await runtime.dispatch(request(stand_in(tmp_path, "hermes", paid), tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "hermes", paid), tmp_path)
     assert result.usage == Usage(cost_usd=0.25)
 
 
@@ -154,9 +162,7 @@ echo "$@" > {tmp_path}/words
 env > {tmp_path}/environment
 ls -A "$HERMES_WRITE_SAFE_ROOT" > {tmp_path}/inside
 """
-    await runtime.dispatch(
-        request(stand_in(tmp_path, "hermes", script), tmp_path, mutable=mutable), lambda _: None
-    )
+    await dispatched(runtime, stand_in(tmp_path, "hermes", script), tmp_path, mutable=mutable)
     words, held = (tmp_path / "words").read_text(), (tmp_path / "environment").read_text()
     assert ("--toolsets file,todo" in words) is not mutable
     assert ("HERMES_WRITE_SAFE_ROOT=" in held) is not mutable
@@ -165,14 +171,19 @@ ls -A "$HERMES_WRITE_SAFE_ROOT" > {tmp_path}/inside
 
 
 async def test_a_prompt_that_looks_like_an_option_stays_a_prompt(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "hermes", f'#!/bin/sh\nprintf "%s" "$1" > {tmp_path}/first\n')
-    await runtime.dispatch(request(here, tmp_path, prompt="--yolo"), lambda _: None)
+    await dispatched(
+        runtime,
+        stand_in(tmp_path, "hermes", f'#!/bin/sh\nprintf "%s" "$1" > {tmp_path}/first\n'),
+        tmp_path,
+        prompt="--yolo",
+    )
     assert (tmp_path / "first").read_text() == "--oneshot=--yolo"
 
 
 async def test_a_prompt_that_is_too_long_for_the_system_is_invalid(runtime: Runtime, tmp_path: Path) -> None:
-    here = stand_in(tmp_path, "hermes", "#!/bin/sh\n")
-    result = await runtime.dispatch(request(here, tmp_path, prompt="x" * 3_000_000), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "hermes", "#!/bin/sh\n"), tmp_path, prompt="x" * 3_000_000
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
 
@@ -185,8 +196,9 @@ async def test_a_prompt_that_is_too_long_for_the_system_is_invalid(runtime: Runt
 async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
     asked: dict[str, Any], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "hermes", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    result = await runtime.dispatch(request(here, tmp_path, **asked), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "hermes", f"#!/bin/sh\ntouch {tmp_path}/ran\n"), tmp_path, **asked
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
     assert not (tmp_path / "ran").exists()

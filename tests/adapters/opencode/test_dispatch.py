@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
-from support.replay import FIXTURES, replay, request, stand_in
+from support.replay import FIXTURES, dispatched, replay, stand_in
 
 pytestmark = pytest.mark.anyio
 
@@ -68,8 +68,9 @@ def runtime(tmp_path: Path) -> Runtime:
 
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case)
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case), tmp_path
+    )
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
     assert result.native_thread_id == (None if case in SILENT else SESSION)
@@ -79,8 +80,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
 async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / case)
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, replay(tmp_path, "opencode", FIXTURES / "opencode" / case), tmp_path)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
     assert result.native_thread_id
@@ -90,9 +90,10 @@ async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
 async def test_an_answer_comes_with_its_session_and_what_it_used(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case)
     seen: list[Progress] = []
-    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    result = await dispatched(
+        runtime, replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case), tmp_path, seen
+    )
     assert result.failure is None
     assert result.text == "MOCK-OK"
     assert result.native_thread_id == SESSION
@@ -131,9 +132,7 @@ def prints(*lines: str, errors: tuple[str, ...] = (), after: str = "exit 0") -> 
 
 async def test_steps_add_up_and_the_last_one_answers(runtime: Runtime, tmp_path: Path) -> None:
     lines = (STEP, says("Let me see."), TOOL, FINISH, STEP, says("Done."), STOP)
-    result = await runtime.dispatch(
-        request(stand_in(tmp_path, "opencode", prints(*lines)), tmp_path), lambda _: None
-    )
+    result = await dispatched(runtime, stand_in(tmp_path, "opencode", prints(*lines)), tmp_path)
     assert result.failure is None
     assert result.text == "Done."
     assert result.usage == Usage(input_tokens=33, output_tokens=3, cached_input_tokens=3, cost_usd=0.75)
@@ -142,15 +141,19 @@ async def test_steps_add_up_and_the_last_one_answers(runtime: Runtime, tmp_path:
 async def test_the_model_it_asked_is_told_and_no_side_requests(runtime: Runtime, tmp_path: Path) -> None:
     asked = "timestamp=T level=INFO message=stream providerID=p modelID={} session.id=ses_1 small={} agent=x"
     lines = (asked.format("big", "false"), asked.format("little", "true"))
-    here = stand_in(tmp_path, "opencode", prints(STEP, says("Done."), STOP, errors=lines))
-    result = await runtime.dispatch(request(here, tmp_path, model="p/other"), lambda _: None)
+    result = await dispatched(
+        runtime,
+        stand_in(tmp_path, "opencode", prints(STEP, says("Done."), STOP, errors=lines)),
+        tmp_path,
+        model="p/other",
+    )
     assert result.served_model == "p/big"
 
 
 async def test_a_limit_ends_it_at_its_first_attempt(runtime: Runtime, tmp_path: Path) -> None:
     seen: list[Progress] = []
     limited = prints(errors=(failed("Rate limit reached. Please try again in 52s."),), after="exec sleep 300")
-    result = await runtime.dispatch(request(stand_in(tmp_path, "opencode", limited), tmp_path), seen.append)
+    result = await dispatched(runtime, stand_in(tmp_path, "opencode", limited), tmp_path, seen)
     assert result.failure is not None
     assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 52)
     assert "retrying" in {each.kind for each in seen}
@@ -160,8 +163,9 @@ async def test_what_is_tried_again_is_the_providers_and_ends_it_at_the_second(
     runtime: Runtime, tmp_path: Path
 ) -> None:
     lines = (failed("The server had an error."), failed("The server had an error."))
-    here = stand_in(tmp_path, "opencode", prints(errors=lines, after="exec sleep 300"))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "opencode", prints(errors=lines, after="exec sleep 300")), tmp_path
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.retryable) == ("provider", True)
     assert result.failure.outcome == "unknown"
@@ -169,8 +173,9 @@ async def test_what_is_tried_again_is_the_providers_and_ends_it_at_the_second(
 
 async def test_the_failure_of_a_side_request_ends_nothing(runtime: Runtime, tmp_path: Path) -> None:
     side = failed("Rate limit reached.", small="true")
-    here = stand_in(tmp_path, "opencode", prints(STEP, says("Done."), STOP, errors=(side,)))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "opencode", prints(STEP, says("Done."), STOP, errors=(side,))), tmp_path
+    )
     assert result.failure is None
 
 
@@ -180,9 +185,14 @@ async def test_a_limit_after_a_tool_leaves_open_what_was_done(runtime: Runtime, 
         "action.permission=* action.action=allow action.pattern=*"
     )
     lines = (begun, failed("Rate limit reached."))
-    here = stand_in(tmp_path, "opencode", prints(STEP, errors=lines, after="exec sleep 300"))
     seen: list[Progress] = []
-    result = await runtime.dispatch(request(here, tmp_path, mutable=True), seen.append)
+    result = await dispatched(
+        runtime,
+        stand_in(tmp_path, "opencode", prints(STEP, errors=lines, after="exec sleep 300")),
+        tmp_path,
+        seen,
+        mutable=True,
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
     assert [each.tool for each in seen if each.kind == "tool"] == ["bash"]
@@ -194,16 +204,18 @@ async def test_a_tool_that_was_denied_was_not_used(runtime: Runtime, tmp_path: P
         "action.permission=* action.action=deny action.pattern=*"
     )
     lines = (denied, failed("Rate limit reached."))
-    here = stand_in(tmp_path, "opencode", prints(STEP, errors=lines, after="exec sleep 300"))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "opencode", prints(STEP, errors=lines, after="exec sleep 300")), tmp_path
+    )
     assert result.failure is not None
     assert result.failure.outcome == "known_failed"
 
 
 async def test_an_answer_that_hit_the_output_limit_is_no_success(runtime: Runtime, tmp_path: Path) -> None:
     long = event("step_finish", reason="length", tokens={})
-    here = stand_in(tmp_path, "opencode", prints(STEP, says("Half an ans"), long))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "opencode", prints(STEP, says("Half an ans"), long)), tmp_path
+    )
     assert result.failure is not None
     assert result.failure.category == "invalid"
 
@@ -222,15 +234,16 @@ async def test_an_answer_that_hit_the_output_limit_is_no_success(runtime: Runtim
 async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
     asked: dict[str, Any], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "opencode", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    result = await runtime.dispatch(request(here, tmp_path, **asked), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "opencode", f"#!/bin/sh\ntouch {tmp_path}/ran\n"), tmp_path, **asked
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
     assert not (tmp_path / "ran").exists()
 
 
 async def test_a_misspelt_effort_is_told_its_near_miss(runtime: Runtime, tmp_path: Path) -> None:
-    result = await runtime.dispatch(request(tmp_path, tmp_path, effort="hihg"), lambda _: None)
+    result = await dispatched(runtime, tmp_path, tmp_path, effort="hihg")
     assert result.failure is not None
     assert "'high'" in result.failure.reason
 
@@ -241,7 +254,7 @@ async def test_read_only_work_runs_as_an_agent_whose_rules_come_last(
     here = stand_in(
         tmp_path, "opencode", f'#!/bin/sh\necho "$@" > {tmp_path}/words\nenv > {tmp_path}/environment\n'
     )
-    await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    await dispatched(runtime, here, tmp_path)
     words = (tmp_path / "words").read_text().split()
     held = (tmp_path / "environment").read_text()
     content = held.partition("OPENCODE_CONFIG_CONTENT=")[2].partition("\n")[0]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
-from support.replay import FIXTURES, replay, request, stand_in
+from support.replay import FIXTURES, dispatched, replay, stand_in
 
 pytestmark = pytest.mark.anyio
 
@@ -70,9 +70,10 @@ def runtime(tmp_path: Path) -> Runtime:
 
 @pytest.mark.parametrize("case", CAPTURES)
 async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case)
     seen: list[Progress] = []
-    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    result = await dispatched(
+        runtime, replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case), tmp_path, seen
+    )
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
     assert result.native_thread_id == (None if case in SILENT else SESSION)
@@ -85,8 +86,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
 async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / case)
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, replay(tmp_path, "qwen", FIXTURES / "qwen" / case), tmp_path)
     assert result.failure is not None
     assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
     assert result.native_thread_id
@@ -98,8 +98,9 @@ async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
 async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
     case: str, used: tuple[int, int], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case)
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case), tmp_path
+    )
     assert result.failure is None
     assert "MOCK-OK" in result.text
     assert result.native_thread_id == SESSION
@@ -107,15 +108,23 @@ async def test_an_answer_comes_with_its_session_its_model_and_what_it_used(
 
 
 async def test_a_schema_is_answered_with_the_value_itself(runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / "structured")
-    result = await runtime.dispatch(request(here, tmp_path, schema={"type": "object"}), lambda _: None)
+    result = await dispatched(
+        runtime,
+        replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / "structured"),
+        tmp_path,
+        schema={"type": "object"},
+    )
     assert result.failure is None
     assert result.structured == {"verdict": "MOCK-OK", "n": 1}
 
 
 async def test_words_where_a_schema_was_asked_for_are_no_success(runtime: Runtime, tmp_path: Path) -> None:
-    here = replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / "success")
-    result = await runtime.dispatch(request(here, tmp_path, schema={"type": "object"}), lambda _: None)
+    result = await dispatched(
+        runtime,
+        replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / "success"),
+        tmp_path,
+        schema={"type": "object"},
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("provider", "unknown")
 
@@ -169,8 +178,9 @@ async def test_it_is_ended_by_what_its_debug_log_tells(
     attempts: tuple[str, ...], said: tuple[object, ...], runtime: Runtime, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
-    here = stand_in(tmp_path, "qwen", prints(errors=attempts, after="exec sleep 300"))
-    result = await runtime.dispatch(request(here, tmp_path), seen.append)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "qwen", prints(errors=attempts, after="exec sleep 300")), tmp_path, seen
+    )
     failure = result.failure
     assert failure is not None
     assert (failure.category, failure.retryable, failure.retry_after_s, failure.outcome) == said
@@ -181,7 +191,7 @@ async def test_one_failed_attempt_may_still_be_mended(runtime: Runtime, tmp_path
     capture = FIXTURES / "qwen" / "captures" / "success.stdout"
     first = attempt(1, "statusCode: 500", status=500)
     script = f"#!/bin/sh\ncat >&2 <<'EOF'\n{first}\nEOF\ncat '{capture}'\n"
-    result = await runtime.dispatch(request(stand_in(tmp_path, "qwen", script), tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "qwen", script), tmp_path)
     assert result.failure is None
 
 
@@ -194,7 +204,7 @@ while [ "$1" != --session-id ]; do shift; done
 printf '%s\\n' '{attempt(1, "statusCode: 429", status=429)}' >> "$HOME/.qwen/debug/$2.txt"
 exec sleep 300
 """
-    result = await runtime.dispatch(request(stand_in(tmp_path, "qwen", script), tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "qwen", script), tmp_path)
     assert result.failure is not None
     assert result.failure.category == "capacity"
     assert list((tmp_path / ".qwen" / "debug").iterdir()) == []
@@ -204,9 +214,7 @@ async def test_a_limit_after_a_tool_leaves_open_what_was_done(runtime: Runtime, 
     used = {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "edit"}]}}
     script = prints(json.dumps(used), errors=(LIMITED,), after="exec sleep 300")
     script = script.replace("cat >&2", "sleep 0.3\ncat >&2")
-    result = await runtime.dispatch(
-        request(stand_in(tmp_path, "qwen", script), tmp_path, mutable=True), lambda _: None
-    )
+    result = await dispatched(runtime, stand_in(tmp_path, "qwen", script), tmp_path, mutable=True)
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("capacity", "unknown")
 
@@ -218,8 +226,9 @@ async def test_a_missing_login_is_auth(runtime: Runtime, tmp_path: Path) -> None
         "is_error": True,
         "error": {"message": "No auth type is selected. Please configure an auth type."},
     }
-    here = stand_in(tmp_path, "qwen", prints(json.dumps(said), after="exit 1"))
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "qwen", prints(json.dumps(said), after="exit 1")), tmp_path
+    )
     assert result.failure is not None
     assert result.failure.category == "auth"
 
@@ -231,8 +240,7 @@ async def test_a_missing_login_is_auth(runtime: Runtime, tmp_path: Path) -> None
 async def test_its_own_exit_codes_are_read(
     code: int, category: str, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "qwen", f"#!/bin/sh\nexit {code}\n")
-    result = await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    result = await dispatched(runtime, stand_in(tmp_path, "qwen", f"#!/bin/sh\nexit {code}\n"), tmp_path)
     assert result.failure is not None
     assert result.failure.category == category
 
@@ -248,7 +256,7 @@ async def test_the_program_itself_is_run_and_not_the_entry_that_starts_it(
     (package / "cli.js").write_text("")
     here = stand_in(tmp_path, "node", f'#!/bin/sh\necho "$1" > {tmp_path}/run\n')
     (here / "qwen").symlink_to(package / "cli-entry.js")
-    await runtime.dispatch(request(here, tmp_path), lambda _: None)
+    await dispatched(runtime, here, tmp_path)
     assert (tmp_path / "run").read_text().strip() == str(package / "cli.js")
     assert not (tmp_path / "entered").exists()
 
@@ -257,8 +265,12 @@ async def test_the_program_itself_is_run_and_not_the_entry_that_starts_it(
 async def test_read_only_work_gets_no_tool_that_changes_something(
     mutable: bool, runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "qwen", f'#!/bin/sh\necho "$@" > {tmp_path}/words\n')
-    await runtime.dispatch(request(here, tmp_path, mutable=mutable), lambda _: None)
+    await dispatched(
+        runtime,
+        stand_in(tmp_path, "qwen", f'#!/bin/sh\necho "$@" > {tmp_path}/words\n'),
+        tmp_path,
+        mutable=mutable,
+    )
     words = (tmp_path / "words").read_text()
     assert ("--approval-mode plan" in words) is not mutable
     assert ("--exclude-tools run_shell_command" in words) is not mutable
@@ -268,8 +280,9 @@ async def test_read_only_work_gets_no_tool_that_changes_something(
 async def test_what_it_cannot_do_is_invalid_and_runs_nothing(
     asked: dict[str, Any], runtime: Runtime, tmp_path: Path
 ) -> None:
-    here = stand_in(tmp_path, "qwen", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    result = await runtime.dispatch(request(here, tmp_path, **asked), lambda _: None)
+    result = await dispatched(
+        runtime, stand_in(tmp_path, "qwen", f"#!/bin/sh\ntouch {tmp_path}/ran\n"), tmp_path, **asked
+    )
     assert result.failure is not None
     assert (result.failure.category, result.failure.outcome) == ("invalid", "known_failed")
     assert not (tmp_path / "ran").exists()

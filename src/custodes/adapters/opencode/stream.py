@@ -5,33 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from custodes.adapters import foreign, native
-from custodes.adapters.answer_text import AnswerText
+from custodes.adapters import foreign
+from custodes.adapters.answer_text import Telling
 from custodes.adapters.opencode.log import Log
 from custodes.adapters.port import Progress, ProgressSink, Usage
 
 
-class Stream:
+class Stream(Telling):
     """What was seen. ``reason`` is the last finished step's, None while a step is open or none began."""
 
     def __init__(self, progress: ProgressSink) -> None:
-        self._progress = progress
-        self.answer = AnswerText()
+        super().__init__(progress)
         self.session: str | None = None
         self.reason: str | None = None
         self.error: Mapping[str, Any] | None = None
-        self.tools = False
-        self.output_seen = False
-        self.usage: Usage | None = None
         self.log = Log()
 
     def error_line(self, line: bytes) -> bool:
         before = self.log.failed
         stop = self.log.take(line.decode("utf-8", "replace"))
         if self.log.failed > before:
-            self._progress(Progress(kind="retrying"))
+            self.progress(Progress(kind="retrying"))
         if self.log.tool:
-            self._tool(self.log.tool)
+            self.tool(self.log.tool)
         return stop
 
     def output_line(self, line: bytes) -> bool:
@@ -44,27 +40,16 @@ class Stream:
                 self.answer.drop()
                 self.reason = None
             case "text":
-                self._said(foreign.text(part.get("text")))
+                self.said(foreign.text(part.get("text")))
             case "reasoning":
-                self._progress(Progress(kind="output", chars=len(foreign.text(part.get("text")))))
+                self.progress(Progress(kind="output", chars=len(foreign.text(part.get("text")))))
             case "tool_use":
-                self._tool(foreign.text(part.get("tool")))
+                self.tool(foreign.text(part.get("tool")))
             case "step_finish":
                 self._finished(part)
             case "error" if self.error is None:
                 self.error = foreign.mapping(event.get("error"))
         return self.answer.too_long
-
-    def _said(self, said: str) -> None:
-        if not said:
-            return
-        self.output_seen = True
-        self.answer.add(said)
-        self._progress(Progress(kind="output", chars=len(said)))
-
-    def _tool(self, name: str) -> None:
-        self.tools = self.output_seen = True
-        self._progress(Progress(kind="tool", tool=name[:100] or None))
 
     def _finished(self, part: Mapping[str, Any]) -> None:
         self.reason = foreign.text(part.get("reason"))
@@ -74,8 +59,7 @@ class Stream:
             # It says 0 where it knows no price.
             cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
         )
-        self.usage = native.added(self.usage, used)
-        self._progress(Progress(kind="usage", usage=self.usage))
+        self.used(used)
 
 
 def _tokens(said: Mapping[str, Any]) -> dict[str, int | None]:
