@@ -38,7 +38,7 @@ from custodes.supervision.repair import Repair, repair_of
 from custodes.supervision.runtime_call import NoResultError, call_runtime, checked
 from custodes.supervision.slots import Places
 from custodes.supervision.work import Attempt, Outcome, Shortfall
-from custodes.telemetry import SpanHandle, attach, envelope
+from custodes.telemetry import Contents, SpanHandle, attach, envelope
 
 logger = logging.getLogger("custodes.dispatch")
 
@@ -175,16 +175,23 @@ class AttemptRun:
             environment = {**nest.environment(self.services.project), **span.traceparent()}
             if descriptor.can("trace_context"):
                 environment |= self.services.tracer.endpoint
-            relayed = descriptor.spans if job.question.policy.telemetry.relay else {}
+            asked = job.question.policy.telemetry
+            contents = Contents(
+                prompts=asked.prompts, outputs=asked.outputs, tool_arguments=asked.tool_arguments
+            )
+            relayed = descriptor.spans if asked.relay else {}
             self.services.nests[job.run_id] = nest
             try:
-                async with span.relayed(relayed, descriptor.provider or route.adapter) as endpoint:
+                provider = descriptor.provider or route.adapter
+                async with span.relayed(relayed, provider, contents) as endpoint:
                     environment |= endpoint
                     request = request_for(
                         job, route, descriptor, self.services.project, environment, self.repair
                     )
                     request = replace(request, permit=partial(self.services.asks.ask, job))
+                    span.say(contents, prompt=request.prompt)
                     result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
+                    span.say(contents, output=result.text)
             finally:
                 del self.services.nests[job.run_id]
                 await nest.close()

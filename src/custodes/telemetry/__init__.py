@@ -3,6 +3,7 @@
 Importing it costs nothing: OpenTelemetry is loaded only where the host has configured a provider of its own.
 """
 
+from custodes.telemetry.contents import Contents
 from custodes.telemetry.context import attach, capture
 from custodes.telemetry.envelope import envelope
 from custodes.telemetry.export import Export, exporting
@@ -14,6 +15,7 @@ from custodes.telemetry.tracer import NOTHING, Tracer, current_tracer
 
 __all__ = [
     "NOTHING",
+    "Contents",
     "Export",
     "ExportError",
     "Lineage",

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from custodes.telemetry import conventions as names
+from custodes.telemetry.contents import safe
 from custodes.telemetry.span_record import Kind, Source, SpanRecord
 from custodes.telemetry.values import Value, clean
 
@@ -79,6 +80,8 @@ class Graft:
     under: str
     wanted: Mapping[str, str]
     provider: str = ""
+    contents: frozenset[str] = frozenset()
+    """The names of contents that are passed on, redacted (:class:`~custodes.telemetry.contents.Contents`)."""
     passed_on: int = 0
     left_out: int = 0
     _known: dict[str, str] = field(default_factory=dict)
@@ -152,7 +155,9 @@ class Graft:
         return replace(span, name=_CONNECTING, parent=parent, kind="internal", attributes={}, error=False)
 
     def _dressed(self, span: SpanRecord) -> SpanRecord:
-        attributes = allowed(span.attributes)
+        attributes = allowed(span.attributes) | {
+            name: safe(value) for name in self.contents if isinstance(value := span.attributes.get(name), str)
+        }
         if span.error:
             attributes.setdefault(names.ERROR_TYPE, _UNKNOWN_ERROR)
         else:

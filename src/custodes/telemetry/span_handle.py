@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from custodes.telemetry import conventions as names
 from custodes.telemetry import shapes
+from custodes.telemetry.contents import Contents
 from custodes.telemetry.lineage import Level, Lineage
 from custodes.telemetry.values import Value, clean, text
 
@@ -83,6 +84,15 @@ class SpanHandle:
         if self._attributes is not None:
             self._attributes |= known
 
+    def say(self, contents: Contents, *, prompt: str = "", output: str = "") -> None:
+        """Record what the operator asked for of a call's prompt and answer, redacted; by default nothing."""
+        if (
+            self._span is not None
+            and not self._ended
+            and (said := contents.said(prompt=prompt, output=output))
+        ):
+            self._span.set_attributes(said)
+
     def cancelled(self, seconds: float) -> None:
         """A child below was cancelled; all it had started was proven gone after so many seconds."""
         if self._bridge is not None and self._bridge.meters is not None:
@@ -139,7 +149,9 @@ class SpanHandle:
         return Lineage(**trace, **found) if trace else None
 
     @asynccontextmanager
-    async def relayed(self, wanted: Mapping[str, str], provider: str) -> AsyncIterator[dict[str, str]]:
+    async def relayed(
+        self, wanted: Mapping[str, str], provider: str, contents: Contents
+    ) -> AsyncIterator[dict[str, str]]:
         """Hang a runtime's own spans under this one, as they come, while the block runs.
 
         :param wanted: by name, those that are, with what each is (:class:`~custodes.telemetry.graft.Graft`).
@@ -152,7 +164,8 @@ class SpanHandle:
         from custodes.telemetry.graft import Graft
         from custodes.telemetry.relay import Relay
 
-        graft = Graft(lineage.trace, self._bridge.span_id(self._span), wanted, provider)
+        under = self._bridge.span_id(self._span)
+        graft = Graft(lineage.trace, under, wanted, provider, contents.attributes)
         relay = Relay(graft, self._bridge.emit)
         async with relay.serving():
             yield {

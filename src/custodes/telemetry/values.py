@@ -14,9 +14,9 @@ MAX_CHARACTERS = 1024
 _INT64 = 2**63
 
 
-def text(value: str) -> str:
-    """At most ``MAX_CHARACTERS``; a lone surrogate (from a runtime's output) becomes ``?``."""
-    return value[:MAX_CHARACTERS].encode(errors="replace").decode()
+def text(value: str, most: int = MAX_CHARACTERS) -> str:
+    """At most ``most`` characters; a lone surrogate (from a runtime's output) becomes ``?``."""
+    return value[:most].encode(errors="replace").decode()
 
 
 def clean(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
