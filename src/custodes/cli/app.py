@@ -44,6 +44,7 @@ _COMMANDS = (
     ("health:app", "health", "Show how each model pool stands, and clear one."),
     ("scopes:app", "scopes", "Show which work holds what to write, and release a hold."),
     ("overseer:app", "overseer", "Watch providers; move profiles off a sick one, and back."),
+    ("hub:hub", "hub", "See and change all this in a browser."),
     ("mcp:mcp", "mcp", "Serve the same to an agent, as its MCP server on stdio."),
     ("completion:completion", "completion", "Print the script that lets your shell complete all this."),
     ("doctor:doctor", "doctor", "Check settings, adapters and database, and change nothing."),

@@ -39,6 +39,11 @@ class RecordFile(ProjectFile):
         """None where there is no plan run of this id."""
         return await self.look(partial(view_plan, run=run), None)
 
+    async def matching(self, text: str, runs: int) -> tuple[AttemptView, ...]:
+        """Every row of the newest runs of which one row has each word of the text somewhere: in an id, role,
+        name, adapter, model, status, category or native session. Oldest first."""
+        return await self._seen(partial(records.matching_runs, words=text.split(), limit=runs))
+
     async def _seen(
         self, query: Callable[[Connection], Awaitable[list[AttemptRow]]]
     ) -> tuple[AttemptView, ...]:

@@ -228,6 +228,35 @@ async def latest_runs(connection: Connection, limit: int) -> list[AttemptRow]:
     return await _select(connection, f"WHERE run_id IN ({newest}) ORDER BY started, number", limit)
 
 
+_SEARCHED = (
+    "conversation",
+    "run_id",
+    "role",
+    "name",
+    "adapter",
+    "model",
+    "status",
+    "category",
+    "native_thread_id",
+)
+
+
+async def matching_runs(connection: Connection, words: Sequence[str], limit: int) -> list[AttemptRow]:
+    """Every row of the newest runs of which one row has each word somewhere, in any case; oldest first."""
+    text = " || ' ' || ".join(f"ifnull({column}, '')" for column in _SEARCHED)
+    where = " AND ".join([f"instr(lower({text}), ?)"] * len(words)) or "1"
+    newest = (
+        f"SELECT run_id FROM attempts WHERE {where} "  # noqa: S608  # our own names
+        "GROUP BY run_id ORDER BY max(started) DESC, run_id DESC LIMIT ?"
+    )
+    return await _select(
+        connection,
+        f"WHERE run_id IN ({newest}) ORDER BY started, number",
+        *(word.lower() for word in words),
+        limit,
+    )
+
+
 async def prune(connection: Connection, before: float) -> int:
     """Delete what was closed before this wall time; how many rows that were.
 

@@ -1,0 +1,158 @@
+"""Each page's parts, rendered from the project as it stands: what a view keeps up to date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio.to_thread
+
+from custodes.adapters.errors import AdapterError
+from custodes.adapters.port import Transcript
+from custodes.hub.adapters_view import due_s
+from custodes.hub.hub import Hub
+from custodes.hub.live import Rendered
+from custodes.hub.picture import picture
+from custodes.hub.runs_view import TreeRow, element_id, tree_rows
+from custodes.hub.settings_view import Draft, settings_page
+from custodes.hub.templates_env import render
+from custodes.policy.settings import SettingsError
+from custodes.store import StoreError
+from custodes.supervision.run_view import RunView, conversations_of, runs_of
+
+LISTED = 100
+"""Runs that the list shows; a search finds the newest so many of all."""
+GROWING_S = 5.0
+"""How often the picture of what still runs is drawn anew."""
+
+
+Renderer = Callable[[Hub, str], Awaitable[Rendered]]
+"""Renders a page about its argument: an id, or the words that are searched for."""
+
+
+async def render_settings(hub: Hub, _: str = "", draft: Draft | None = None) -> Rendered:
+    """With what somebody typed into one section, where that was refused."""
+    try:
+        now = await anyio.to_thread.run_sync(hub.project.settings_now)
+        adapters = await hub.adapters()
+    except (SettingsError, StoreError) as error:
+        return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    page = settings_page(now, draft)
+    texts = {
+        "status": render("_status.html", page=page, problems=now.overview.problems, csrf=hub.access.csrf)
+    }
+    if page.enabled:
+        texts["ready"] = render(
+            "_ready.html", adapters=[each for each in adapters if each.agent], at=time.time()
+        )
+        for number, (title, sections) in enumerate(page.groups.items()):
+            name = f"group-{number}"
+            texts[name] = render(
+                "_group.html", name=name, title=title, sections=sections, csrf=hub.access.csrf
+            )
+    return Rendered(texts=texts, due_s=due_s(adapters))
+
+
+async def render_adapters(hub: Hub, _: str = "") -> Rendered:
+    try:
+        adapters = await hub.adapters()
+    except (SettingsError, StoreError) as error:
+        return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    registry = hub.project.registry()
+    texts = {
+        element_id("adapter", each.id): render(
+            "_adapter.html",
+            id=element_id("adapter", each.id),
+            adapter=each,
+            csrf=hub.access.csrf,
+            at=time.time(),
+        )
+        for each in adapters
+    }
+    if notes := (*registry.errors.values(), *registry.warnings):
+        texts["notes"] = render("_notes.html", notes=notes)
+    return Rendered(texts=texts, due_s=due_s(adapters))
+
+
+async def render_runs(hub: Hub, words: str) -> Rendered:
+    try:
+        file = hub.project.file
+        found = await (file.matching(words, LISTED) if words.split() else file.latest(LISTED))
+    except StoreError as error:
+        return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    conversations = conversations_of(found)
+    if not conversations:
+        return Rendered(texts={"nothing": render("_nothing.html", words=words)})
+    return Rendered(
+        texts={
+            (name := element_id("c", each.conversation)): render(
+                "_conversation.html", id=name, conversation=each
+            )
+            for each in conversations
+        }
+    )
+
+
+class _TreeTexts:
+    """The rows of one conversation's tree. Of a thousand rows few change at a time: the others are kept."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[TreeRow, str]] = {}
+
+    def texts(self, rows: tuple[TreeRow, ...]) -> dict[str, str]:
+        found: dict[str, tuple[TreeRow, str]] = {}
+        for row in rows:
+            name = element_id("r", row.run.run_id)
+            kept = self._kept.get(name)
+            text = kept[1] if kept and kept[0] == row else render("_row.html", id=name, row=row)
+            found[name] = (row, text)
+        self._kept = found
+        return {name: text for name, (_, text) in found.items()}
+
+
+def conversation_renderer() -> Renderer:
+    rows = _TreeTexts()
+
+    async def render_conversation(hub: Hub, conversation: str) -> Rendered:
+        try:
+            attempts = await hub.project.file.conversation(conversation)
+        except StoreError as error:
+            return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+        if not attempts:
+            return Rendered(texts={"nothing": render("_nothing.html", words=conversation)})
+        (found,) = conversations_of(attempts)
+        now = time.time()
+        running = any(run.status == "running" and not run.abandoned for run in found.runs)
+        texts = {
+            "summary": render("_summary.html", conversation=found, running=running),
+            "picture": render("_picture.html", picture=picture(found.runs, now)),
+            **rows.texts(tree_rows(found.runs)),
+        }
+        return Rendered(texts=texts, due_s=GROWING_S if running else None)
+
+    return render_conversation
+
+
+async def render_run(hub: Hub, run_id: str) -> Rendered:
+    try:
+        found = runs_of(await hub.project.file.run(run_id))
+    except StoreError as error:
+        return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    if not found:
+        return Rendered(texts={"nothing": render("_nothing.html", words=run_id)})
+    (run,) = found
+    transcripts = await anyio.to_thread.run_sync(_transcripts, hub, run)
+    return Rendered(texts={"run": render("_run.html", run=run, transcripts=transcripts)})
+
+
+def _transcripts(hub: Hub, run: RunView) -> dict[str, Transcript]:
+    """By attempt: where its native session stands, and the command that goes on with it."""
+    registry = hub.project.registry()
+    found: dict[str, Transcript] = {}
+    for attempt in run.attempts:
+        if attempt.adapter and attempt.native_thread_id:
+            try:
+                found[attempt.id] = registry.transcript(attempt.adapter, attempt.native_thread_id)
+            except AdapterError:  # it is not here any more, or not trusted: the id alone is shown
+                found[attempt.id] = Transcript()
+    return found

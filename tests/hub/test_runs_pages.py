@@ -1,0 +1,154 @@
+"""The pages of what ran: hostile text, search, nesting, and where a native session goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from custodes.hub.picture import LANES, picture
+from custodes.hub.runs_view import tree_rows
+from custodes.supervision.records import AttemptRow
+from custodes.supervision.run_view import attempts_seen, runs_of
+from support.hub import Browser, put_on_record
+
+from .test_live import row
+
+HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
+
+
+def seen(*rows: AttemptRow) -> tuple[object, ...]:
+    return runs_of(attempts_seen(rows, lambda owner: False))
+
+
+@pytest.mark.anyio
+async def test_a_childs_text_is_text_wherever_it_stands(page: Browser, project: Path) -> None:
+    hostile = dict.fromkeys(("name", "model", "effort", "adapter", "reason", "native_thread_id"), HOSTILE)
+    await put_on_record(project, [row("a", HOSTILE, status="failed", ended=2.0, **hostile)])
+    for path in ("/runs", "/runs/a", "/conversations/" + HOSTILE.replace("/", "%2F").replace("?", "%3F")):
+        text = (await page.get(path)).text
+        assert "&lt;script&gt;alert(" in text, path
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert "{{7*7}}" in text
+
+
+@pytest.mark.anyio
+async def test_a_search_finds_runs_by_any_words_of_their_record(page: Browser, project: Path) -> None:
+    rows = [
+        row("one", "first", adapter="claude", model="opus", status="done"),
+        row("two", "second", adapter="codex", model="gpt", status="failed", native_thread_id="abc-123"),
+    ]
+    await put_on_record(project, rows)
+    for words, found in {
+        "claude": ["first"],
+        "FAILED": ["second"],
+        "codex gpt": ["second"],
+        "codex opus": [],
+        "abc-123": ["second"],
+        "analyst": ["first", "second"],
+        "%": [],
+        "'; DROP TABLE attempts; --": [],
+    }.items():
+        text = (await page.client.get("/runs", params={"q": words})).text
+        assert [name for name in ("first", "second") if f"/conversations/{name}" in text] == found, words
+
+
+@pytest.mark.anyio
+async def test_a_tree_shows_each_childs_adapter_model_and_why_it_fell_back(
+    page: Browser, project: Path
+) -> None:
+    limited = row(
+        "a",
+        adapter="alpha",
+        model="large",
+        status="failed",
+        ended=2.0,
+        reason="capacity on alpha:large, 60 s stated",
+    )
+    covered = msgspec.structs.replace(
+        limited,
+        id="second",
+        number=2,
+        adapter="beta",
+        status="done",
+        reason="",
+        started=2.0,
+        ended=9.0,
+        cost_usd=0.5,
+    )
+    await put_on_record(project, [limited, covered])
+    text = (await page.get("/conversations/c")).text
+    tree = text.partition('class="row')[2]
+    assert '<span class="chip adapter">beta</span><span class="chip model">large</span>' in tree
+    assert "capacity on alpha:large, 60 s stated" in tree
+    assert "$0.5000" in tree
+
+
+@pytest.mark.anyio
+async def test_a_runs_page_gives_the_command_that_goes_on_with_its_native_session(
+    page: Browser, project: Path
+) -> None:
+    session = "0192f1aa-1111-7abc-8def-0123456789ab"
+    await put_on_record(
+        project, [row("a", adapter="claude", model="m", status="done", ended=2.0, native_thread_id=session)]
+    )
+    text = (await page.get("/runs/a")).text
+    assert f"claude --resume {session}" in text
+
+
+@pytest.mark.anyio
+async def test_what_is_not_on_record_is_said(page: Browser, project: Path) -> None:
+    assert "Nothing ran here yet" in (await page.get("/runs")).text
+    for path in ("/runs/none", "/conversations/none", "/runs?q=none"):
+        assert "Nothing found" in (await page.get(path)).text
+
+
+def test_children_stand_below_their_parents_in_the_order_of_their_start() -> None:
+    rows = [
+        row("a"),
+        row("b", started=2.0),
+        row("a1", parent_run="a", started=3.0),
+        row("a2", parent_run="a", started=4.0),
+        row("a11", parent_run="a1", started=5.0),
+        row("lost", parent_run="gone", started=6.0),
+    ]
+    tree = tree_rows(runs_of(attempts_seen(rows, lambda owner: False)))
+    assert [(each.run.run_id, each.depth) for each in tree] == [
+        ("a", 0),
+        ("a1", 1),
+        ("a11", 2),
+        ("a2", 1),
+        ("b", 0),
+        ("lost", 0),
+    ]
+
+
+def test_the_picture_has_the_longest_children_and_counts_the_rest() -> None:
+    rows = [
+        row(f"r{n}", adapter="a", model="m", status="done", started=0.0, ended=float(n + 1))
+        for n in range(LANES + 3)
+    ]
+    found = picture(runs_of(attempts_seen(rows, lambda owner: False)), now=100.0)
+    assert len(found.lanes) == LANES
+    assert found.left_out == 3
+    assert found.span_s == LANES + 3
+    assert all(bar.x >= 0 and bar.x + bar.width <= 1000.1 for lane in found.lanes for bar in lane.bars)
+
+
+def test_the_picture_shares_time_and_money_by_model_and_an_unknown_cost_is_none() -> None:
+    rows = [
+        row(
+            "a", adapter="x", model="m", status="done", started=0.0, ended=30.0, cost_usd=3.0, input_tokens=5
+        ),
+        row("b", adapter="y", model="n", status="done", started=0.0, ended=10.0),
+        row("c", status="refused", started=0.0, ended=0.0),
+    ]
+    first, second = picture(runs_of(attempts_seen(rows, lambda owner: False)), now=100.0).shares
+    assert (first.name, first.time_part, first.cost_part, first.tokens) == ("x · m", 750.0, 1000.0, 5)
+    assert (second.name, second.time_part, second.cost_part, second.tokens) == ("y · n", 250.0, None, None)
+
+
+def test_a_picture_of_nothing_is_empty() -> None:
+    assert picture((), now=1.0).lanes == ()
