@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,8 @@ class AttemptRun:
     covers: str | None
     hold: Hold
     places: Places
+    leave: Callable[[], None]
+    """Called once its runtime has ended and no other attempt will follow: it needs no slot any more."""
     repair: Repair | None = None
     mends: Repair | None = None
     _accepted: bool = False
@@ -133,6 +136,9 @@ class AttemptRun:
                 self.hold.left += failure.left
             unused = failure is not None and failure.outcome == "known_failed" and not failure.accepted
             self.job.account.settle(self.job.run_id, result.usage, unused=unused)
+            if failure is None:
+                # Whoever is let in now asks for its admission after this settle, and so in the same commit.
+                self.leave()
             with anyio.CancelScope(shield=True):
                 await self._settle(result, failure)
             self._emit(

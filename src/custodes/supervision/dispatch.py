@@ -80,10 +80,12 @@ class Dispatch:
     span: SpanHandle
     attempts: list[Attempt] = field(default_factory=list)
     _places: Places = field(init=False)
+    _alive: Places = field(init=False)
 
     def __post_init__(self) -> None:
         slots = (self.job.fan_slots, self.services.slots)
         self._places = Places(*(each for each in slots if each is not None))
+        self._alive = Places(self.services.alive)
 
     async def perform(self) -> Outcome:
         """Do the work. Cancelled, the running attempt is ended and settled before the cancel goes on."""
@@ -136,7 +138,7 @@ class Dispatch:
 
     @asynccontextmanager
     async def _turn(self, scope: Scope) -> AsyncIterator[Hold]:
-        alive = self.services.alive
+        alive = self._alive
         async with AsyncExitStack() as held:
             hold = await held.enter_async_context(self._scope(scope))
             if self.job.under is not None:
@@ -156,6 +158,11 @@ class Dispatch:
             await self._places.take("new" if self.job.under is None else "nested")
             held.callback(self._places.give_back)
             yield hold
+
+    def _leave(self) -> None:
+        """Keep the scope alone: nothing of the work runs any more."""
+        self._places.give_back()
+        self._alive.give_back()
 
     def _scope(self, scope: Scope) -> AbstractAsyncContextManager[Hold]:
         return self.services.leases.hold(
@@ -214,6 +221,7 @@ class Dispatch:
             covers=covers,
             hold=hold,
             places=self._places,
+            leave=self._leave,
             repair=repair,
         )
         try:

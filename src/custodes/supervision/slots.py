@@ -96,7 +96,7 @@ class Places:
     def full(self) -> bool:
         return any(slots.full for slots in self._slots)
 
-    async def take(self, rank: Rank) -> None:
+    async def take(self, rank: Rank = "new") -> None:
         """Wait for all of them. Cancelled meanwhile, none is held."""
         try:
             for slots in self._slots:
@@ -105,6 +105,12 @@ class Places:
         except BaseException:
             self.give_back()
             raise
+
+    def take_beyond(self) -> None:
+        """Take all of them whether or not there is room."""
+        for slots in self._slots:
+            slots.take_beyond()
+            self._held.append(slots)
 
     def give_back(self) -> None:
         """Idempotent."""
