@@ -53,3 +53,41 @@ async def test_the_portal_runs_asyncio_whatever_the_host_is() -> None:
     await anyio.to_thread.run_sync(portal.stop)
     with pytest.raises(RuntimeError):
         portal.submit(name)
+
+
+def test_to_submit_waits_for_nothing_that_the_portal_does() -> None:
+    """It is called on the host's loop, which must not stand still while the portal's thread is busy."""
+    portal = PortalThread("test-portal")
+    portal.start()
+    begun, let_go = threading.Event(), threading.Event()
+
+    async def busy() -> None:
+        begun.set()
+        let_go.wait()
+
+    async def answer() -> int:
+        return 7
+
+    try:
+        portal.submit(busy)
+        begun.wait()
+        later = portal.submit(answer)  # its thread is in the middle of something
+        assert not later.done()
+    finally:
+        let_go.set()
+    assert later.result() == 7
+    portal.stop()
+
+
+def test_what_was_submitted_before_the_stop_runs_to_its_end() -> None:
+    portal = PortalThread("test-portal")
+    portal.start()
+
+    async def slow() -> int:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return 7
+
+    futures = [portal.submit(slow) for _ in range(10)]
+    portal.stop()
+    assert [future.result(0) for future in futures] == [7] * 10

@@ -13,11 +13,11 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiosqlite
 import anyio
@@ -167,7 +167,7 @@ class Database:
         if self._closed:
             raise StoreClosed(self.path)
 
-    def _submit(self, function: Callable[..., Awaitable[T]], *arguments: object) -> Future[T]:
+    def _submit(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: object) -> Future[T]:
         try:
             return self._portal.submit(function, *arguments)
         except RuntimeError:  # closed between the check and here

@@ -3,19 +3,20 @@
 The thread is a daemon, and so is every thread that is started in it (a connection's). anyio's own
 ``start_blocking_portal`` takes a thread of an executor, which the interpreter waits for at exit before
 anything could stop it: a host that forgot to close would hang for ever. Here it exits, as if it was killed,
-which costs SQLite nothing that was committed.
+which costs SQLite nothing that was committed. And to ask anyio's portal for a task waits until its thread has
+begun it, which keeps the host's loop for as long as that thread is busy; here nobody waits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
-from anyio.from_thread import BlockingPortal
 
 T = TypeVar("T")
 
@@ -24,7 +25,10 @@ class PortalThread:
     """Start and stop block for some milliseconds: call both off the host's loop."""
 
     def __init__(self, name: str) -> None:
-        self._started: Future[BlockingPortal] = Future()
+        self._started: Future[asyncio.AbstractEventLoop] = Future()
+        self._told_to_stop = asyncio.Event()  # it binds itself to the portal's loop at its first wait
+        self._turn = threading.Lock()
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -36,34 +40,43 @@ class PortalThread:
         self._thread.start()
         self._started.result()
 
-    def submit(self, function: Callable[..., Awaitable[T]], *arguments: object) -> Future[T]:
-        """Start a coroutine in the portal. Whoever waits for it may go: it runs to its end.
+    def submit(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: object) -> Future[T]:
+        """Start a coroutine in the portal, without waiting for its thread. Whoever waits for the answer may
+        go: it runs to its end.
 
-        :raises RuntimeError: the portal does not run.
+        :raises RuntimeError: the portal does not run, or is about to stop.
         """
         if not self.running:
             raise RuntimeError("the portal does not run")
-        return self._started.result().start_task_soon(function, *arguments)
+        with self._turn:
+            if self._stopping:
+                raise RuntimeError("the portal is about to stop")
+            return asyncio.run_coroutine_threadsafe(function(*arguments), self._started.result())
 
     def stop(self) -> None:
         """Wait for what runs, and end the thread. Idempotent."""
-        if self.running:
-            portal = self._started.result()
-            portal.call(portal.stop)
-            self._thread.join()
+        if not self.running:
+            return
+        with self._turn:
+            if not self._stopping:
+                self._stopping = True
+                # In order: all that was submitted has begun by the time it is told.
+                self._started.result().call_soon_threadsafe(self._told_to_stop.set)
+        self._thread.join()
 
     def _run(self) -> None:
         try:
-            anyio.run(self._serve, backend="asyncio")
+            asyncio.run(self._serve())
         except BaseException as error:
             if self._started.done():
                 raise
             self._started.set_exception(error)
 
     async def _serve(self) -> None:
-        async with BlockingPortal() as portal:
-            self._started.set_result(portal)
-            await portal.sleep_until_stopped()
+        self._started.set_result(asyncio.get_running_loop())
+        await self._told_to_stop.wait()
+        while running := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(running)
 
 
 async def outcome_of(future: Future[T]) -> T:
