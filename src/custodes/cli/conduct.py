@@ -100,6 +100,7 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
         spent=plan_end.spent if plan_end else None,
         plan_run=plan_run,
         uncertain=plan_end.uncertain if plan_end else (),
+        backtracks=plan_end.bundle.backtracks if plan_end else (),
     )
     if form == "json":
         write_json(report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from custodes.cli.output import paint, plain
-from custodes.cli.report import resolutions
+from custodes.cli.report import backtrack_line, resolutions
 from custodes.cli.run_lines import STYLES, clock
 from custodes.supervision.plan_view import PlanView, StepView
 
@@ -27,8 +27,7 @@ def plan_lines(plan: PlanView) -> Iterator[str]:
     for step in plan.steps:
         yield f"  {_step(step)}"
     for told in plan.backtracks:
-        came = "followed" if told.followed else f"not followed: {plain(told.why_not)}"
-        yield f"  {plain(told.name)} found {plain(told.step)} wrong ({came}): {plain(told.reason)}"
+        yield f"  {backtrack_line(told)}"
     yield f"conversation {plain(plan.conversation)}, from {plain(plan.place or 'no file')}"
     yield from resolutions(plan.plan_run, [step.step for step in plan.steps if step.uncertain])
     if plan.abandoned or plan.status not in ("running", "done"):

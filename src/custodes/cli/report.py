@@ -11,6 +11,7 @@ from custodes.cli.explain import estimate_words
 from custodes.cli.output import FAILED, paint, plain, write
 from custodes.policy.explain import Estimate
 from custodes.supervision.budget import Spending
+from custodes.supervision.bundle import BacktrackTold
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.work import Attempt, Outcome
 
@@ -56,6 +57,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """By which a plan is gone on with; empty for one that is not on record, and for no plan."""
     uncertain: tuple[str, ...] = ()
     """The plan's steps that an operator has to resolve."""
+    backtracks: tuple[BacktrackTold, ...] = ()
+    """What the plan's steps found wrong with earlier ones, and what came of it."""
 
     @property
     def code(self) -> int:
@@ -72,6 +75,7 @@ def report_of(
     spent: Spending | None = None,
     plan_run: str = "",
     uncertain: tuple[str, ...] = (),
+    backtracks: tuple[BacktrackTold, ...] = (),
 ) -> Report:
     """``done`` where every child ended well (a dry run counts), else what went wrong."""
     well = all(outcome.status in ("done", "skipped") for outcome in outcomes)
@@ -84,6 +88,7 @@ def report_of(
         spent=spent,
         plan_run=plan_run,
         uncertain=uncertain,
+        backtracks=backtracks,
     )
 
 
@@ -133,6 +138,8 @@ def write_report(report: Report) -> None:
         for text in _body(outcome):
             write(f"  {text}")
     write()
+    for told in report.backtracks:
+        write(backtrack_line(told))
     if report.totals.pools:
         write(f"pools: {'; '.join(_pool(name, pool) for name, pool in report.totals.pools.items())}")
     if report.spent is not None and (words := tuple(_spent(report.spent))):
@@ -152,6 +159,11 @@ def _what_next(report: Report) -> Iterator[str]:
         return
     yield from resolutions(report.plan_run, report.uncertain)
     yield f"`cos run --resume {report.plan_run}` goes on with what is not done"
+
+
+def backtrack_line(told: BacktrackTold) -> str:
+    came = "followed" if told.followed else f"not followed: {plain(told.why_not)}"
+    return f"{plain(told.name)} found {plain(told.step)} wrong ({came}): {plain(told.reason)}"
 
 
 def resolutions(plan_run: str, uncertain: Sequence[str]) -> Iterator[str]:
@@ -206,7 +218,7 @@ def _details(evidence: Evidence) -> Iterator[str]:
         if field == "summary" or not value:
             continue
         if not isinstance(value, tuple):
-            yield f"{field.replace('_', ' ')}: {plain(str(value))}"
+            yield f"{field.replace('_', ' ')}: {plain(_entry(value))}"
             continue
         for entry in value[:_SHOWN]:
             yield f"- {plain(_entry(entry))}"

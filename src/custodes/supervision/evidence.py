@@ -269,7 +269,7 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
         raise EvidenceError(f"the answer is not the {role}'s evidence: {error}") from None
     cut: list[str] = []
     bounded = _bounded(found, "", cut)
-    return replace(bounded, cut=tuple(cut[:MAX_ENTRIES]))  # type: ignore[no-any-return]
+    return replace(bounded, cut=tuple(cut[:MAX_ENTRIES])) if cut else bounded  # type: ignore[no-any-return]
 
 
 def _bounded(value: Any, place: str, cut: list[str]) -> Any:
@@ -283,22 +283,24 @@ def _bounded(value: Any, place: str, cut: list[str]) -> Any:
         if len(value) > MAX_ENTRIES:
             cut.append(f"{place}: {len(value) - MAX_ENTRIES} of {len(value)} entries")
         return tuple(_bounded(each, f"{place}[{n}]", cut) for n, each in enumerate(value[:MAX_ENTRIES]))
-    if isinstance(value, msgspec.Struct):
-        changed = dict(_defaults_of_ours(type(value)))
-        for name in value.__struct_fields__:
-            if name not in changed:
-                before = getattr(value, name)
-                after = _bounded(before, f"{place}.{name}" if place else name, cut)
-                if after is not before:
-                    changed[name] = after
-        return replace(value, **changed) if changed else value
-    return value
+    if not isinstance(value, msgspec.Struct):
+        return value
+    theirs, ours = _fields(type(value))
+    changed = {name: default for name, default in ours if getattr(value, name) != default}
+    for name in theirs:
+        if before := getattr(value, name):  # what is empty is within every bound
+            after = _bounded(before, f"{place}.{name}" if place else name, cut)
+            if after != before:
+                changed[name] = after
+    return replace(value, **changed) if changed else value
 
 
 @cache
-def _defaults_of_ours(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    return {
-        field.name: field.default
-        for field in msgspec.structs.fields(kind)
-        if field.name in _OURS.get(kind, ())
-    }
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
+    """The names of those that the answer gives, and ours with their defaults."""
+    fields = msgspec.structs.fields(kind)
+    ours = _OURS.get(kind, ())
+    return (
+        tuple(field.name for field in fields if field.name not in ours),
+        tuple((field.name, field.default) for field in fields if field.name in ours),
+    )

@@ -261,7 +261,7 @@ def freeze(
     if decision in ("off", "below_gate") and host is not None:
         return Unsupervised(run_id=run_id, work=work, dispatch=host)
     if decision == "off":
-        return Refusal(category="disabled", reason=_disabled(module, snapshot.module_enabled))
+        return Refusal(category="disabled", reason=why_disabled(module, snapshot.module_enabled))
     if client is not None:
         return client.problem or Delegated(client=client, session=session)
     if (problem := _problem(work)) is not None:
@@ -335,7 +335,8 @@ def _problem(work: Work) -> str | None:
     return None
 
 
-def _disabled(module: bool, module_enabled: bool) -> str:
+def why_disabled(module: bool, module_enabled: bool) -> str:
+    """``module`` is the host's own gate, ``module_enabled`` that of the settings."""
     if not module:
         return "supervision is off: the host started it with module=False"
     if not module_enabled:

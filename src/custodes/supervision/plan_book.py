@@ -7,9 +7,10 @@ proof. A write that fails keeps its rows, which go out with the next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import anyio
 from msgspec.structs import replace
 
 from custodes.store import Connection, Database, StoreError
@@ -37,12 +38,14 @@ class PlanBook:
 
     row: PlanRow
     database: Callable[[], Database]
-    _unsaved: dict[str, StepRow] = field(default_factory=dict)
-    _gone: set[str] = field(default_factory=set)
+    _late: dict[str, StepRow | None] = field(default_factory=dict)
+    """What could not be written: a step's row, or None for a step that has none any more."""
+    _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def starting(self, rows: Iterable[StepRow], ledger: Ledger) -> None:
         """:raises StoreError: it is not on the disk that these begin, so they must not."""
-        await self._write(rows, (), ledger=ledger)
+        async with self._turn:
+            await self._write({row.step: row for row in rows}, ledger)
 
     async def ended(
         self,
@@ -54,34 +57,32 @@ class PlanBook:
     ) -> None:
         """Also of steps that are to run ``again``, and so are as if they had never begun. A store that
         cannot is no reason to fail what is done."""
-        self.row = replace(self.row, backtracks=backtracks)
-        rows = tuple(rows)
-        try:
-            await self._write(rows, again, ledger=ledger)
-        except StoreError as error:
-            logger.warning("a checkpoint of plan run %s is late: %s", self.row.id, error)
-            self._unsaved |= {row.step: row for row in rows}
-            self._gone |= set(again)
+        changes = {row.step: row for row in rows} | dict.fromkeys(again)
+        async with self._turn:
+            self.row = replace(self.row, backtracks=backtracks)
+            try:
+                await self._write(changes, ledger)
+            except StoreError as error:
+                logger.warning("a checkpoint of plan run %s is late: %s", self.row.id, error)
+                self._late |= changes
 
     async def close(self, status: PlanStatus, rows: Iterable[StepRow], ledger: Ledger) -> None:
         """Nobody runs it any more."""
-        self.row = replace(self.row, status=status, owner=None, ended=now().wall)
-        try:
-            await self._write(rows, (), ledger=ledger)
-        except StoreError as error:
-            logger.error("the end of plan run %s could not be recorded: %s", self.row.id, error)  # noqa: TRY400 - the words say it
+        async with self._turn:
+            self.row = replace(self.row, status=status, owner=None, ended=now().wall)
+            try:
+                await self._write({row.step: row for row in rows}, ledger)
+            except StoreError as error:
+                logger.error("the end of plan run %s could not be recorded: %s", self.row.id, error)  # noqa: TRY400 - the words say it
 
-    async def _write(self, rows: Iterable[StepRow], again: Iterable[str], *, ledger: Ledger) -> None:
-        gone = {*self._gone, *again}
-        late = {step: row for step, row in self._unsaved.items() if step not in again}
-        saved = late | {row.step: row for row in rows if row.step not in again}
+    async def _write(self, changes: Mapping[str, StepRow | None], ledger: Ledger) -> None:
+        changes = {**self._late, **changes}
         self.row = row = replace(self.row, ledger=ledger, changed=now().wall)
 
         async def fold(connection: Connection) -> None:
-            await delete_steps(connection, row.id, gone)
-            await save_steps(connection, saved.values())
+            await delete_steps(connection, row.id, (step for step, each in changes.items() if each is None))
+            await save_steps(connection, (each for each in changes.values() if each is not None))
             await save_plan(connection, row)
 
         await self.database().write(fold, wait_s=WAIT_S)
-        self._unsaved.clear()
-        self._gone.clear()
+        self._late.clear()

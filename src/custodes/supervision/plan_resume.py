@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from custodes.adapters.port import Failure
+from custodes.policy.trigger import applies
 from custodes.store import Connection
 from custodes.supervision import records
 from custodes.supervision.checkpoints import (
@@ -27,6 +28,7 @@ from custodes.supervision.checkpoints import (
 )
 from custodes.supervision.clock import now
 from custodes.supervision.conversation import Conversation
+from custodes.supervision.job import why_disabled
 from custodes.supervision.owner_identity import Owner, pid_space, proven_dead, this_process
 from custodes.supervision.plan import Plan, PlanError, check
 from custodes.supervision.plan_book import WAIT_S, PlanBook
@@ -66,14 +68,19 @@ async def resume_plan(
     :param plan: the plan as it reads today; as it was recorded where None.
     :param replan: take ``plan`` though it has changed: a done step is kept where neither it nor anything it
         builds upon has.
-    :raises PlanRunError: there is no such run, somebody runs it, or its plan has changed. Of several that ask
-        at once, one goes on with it.
+    :raises PlanRunError: supervision is off, there is no such run, somebody runs it, or its plan has changed.
+        Of several that ask at once, one goes on with it.
+    :raises SettingsError: the settings cannot be read.
     :raises PlanError: the changed plan cannot be run.
     :raises StoreError: the record cannot be read or written.
     """
     if plan is not None and (problem := check(plan)) is not None:
         raise PlanError(problem)
-    tree = await parent.supervision.tree()
+    supervision = parent.supervision
+    snapshot = supervision.settings.read()
+    if applies(snapshot.policy, supervision.module and snapshot.module_enabled, None) == "off":
+        raise PlanRunError(why_disabled(supervision.module, snapshot.module_enabled))
+    tree = await supervision.tree()
     await close_dead_owners(tree.database(), now())
 
     async def take(connection: Connection) -> Known:
