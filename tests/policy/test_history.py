@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from custodes.policy.history import MINIMUM, Record, better_adapter, ratings
+from msgspec.structs import replace
+
+from custodes.adapters.descriptor import Descriptor, Entrypoints, Model
+from custodes.policy.history import MINIMUM, Past, Record, better_adapter, better_model, ratings
 
 
 def attempts(
@@ -53,3 +56,39 @@ def test_other_roles_say_nothing() -> None:
 def test_a_rating_explains_itself() -> None:
     (rating,) = ratings(attempts("a", 30, 10, cost=0.25, seconds=2.0), "reviewer", lambda r: r.adapter)
     assert str(rating) == "a: 75% of 40 succeeded, 0.2500 USD, 2.0 s"
+
+
+def test_what_is_remembered_of_past_records_is_what_they_say() -> None:
+    records = Past(
+        [*attempts("a", 0, MINIMUM), *attempts("b", MINIMUM), *attempts("a", MINIMUM, role="analyst")]
+    )
+    for _ in range(2):
+        assert better_adapter(records, "reviewer", "a", ("a", "b")) == "b"
+        assert better_adapter(records, "reviewer", "b", ("a", "b")) is None
+        assert better_adapter(records, "analyst", "a", ("a", "b")) is None
+    assert len(records.known) == 2
+
+
+def test_models_of_one_name_on_two_adapters_are_not_taken_for_one_another() -> None:
+    def on(adapter: str, model: str, good: int, bad: int) -> list[Record]:
+        return [replace(r, model=model) for r in attempts(adapter, good, bad)]
+
+    records = Past(
+        [
+            *on("one", "large", 0, 40),
+            *on("one", "small", 40, 0),
+            *on("two", "large", 40, 0),
+            *on("two", "small", 0, 40),
+        ]
+    )
+    for _ in range(2):
+        assert better_model(records, "reviewer", descriptor("one")) == "small"
+        assert better_model(records, "reviewer", descriptor("two")) is None
+
+
+def descriptor(name: str) -> Descriptor:
+    return Descriptor(
+        id=name,
+        runtime_entrypoints=Entrypoints(capabilities=("dispatch", "model_selection")),
+        models=(Model(id="large", default=True), Model(id="small")),
+    )

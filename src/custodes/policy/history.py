@@ -32,6 +32,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """In and out together."""
 
 
+class Past(tuple[Record, ...]):
+    """Records that are asked about again and again, as each child's routing does: what they say of a role is
+    worked out once."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:  # noqa: ARG002 - the tuple's own
+        self.known: dict[tuple[str, ...], tuple[Rating, ...]] = {}
+
+
 class Rating(msgspec.Struct, frozen=True, kw_only=True):
     """How a choice did. ``cost_usd`` is the mean over the attempts that state a cost, None without any."""
 
@@ -75,6 +83,18 @@ def ratings(
     )
 
 
+def _known(
+    records: Iterable[Record], role: str, by: Callable[[Record], str | None], *asked: str
+) -> tuple[Rating, ...]:
+    """:func:`ratings`, remembered where the records can: ``asked`` stands for what ``by`` does."""
+    if not isinstance(records, Past):
+        return ratings(records, role, by)
+    key = (role, *asked)
+    if key not in records.known:
+        records.known[key] = ratings(records, role, by)
+    return records.known[key]
+
+
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
@@ -89,7 +109,7 @@ def better(rated: Iterable[Rating], default: str, among: Iterable[str]) -> str |
 
 
 def better_adapter(records: Iterable[Record], role: str, default: str, among: Iterable[str]) -> str | None:
-    return better(ratings(records, role, lambda r: r.adapter), default, among)
+    return better(_known(records, role, lambda r: r.adapter, "adapters"), default, among)
 
 
 def better_model(records: Iterable[Record], role: str, descriptor: Descriptor) -> str | None:
@@ -97,5 +117,7 @@ def better_model(records: Iterable[Record], role: str, descriptor: Descriptor) -
     default = descriptor.default_model
     if default is None or not descriptor.can("model_selection"):
         return None
-    rated = ratings(records, role, lambda r: r.model if r.adapter == descriptor.id else None)
-    return better(rated, default, (m.id for m in descriptor.models))
+    models = _known(
+        records, role, lambda r: r.model if r.adapter == descriptor.id else None, "models", descriptor.id
+    )
+    return better(models, default, (m.id for m in descriptor.models))

@@ -271,7 +271,7 @@ class FanOut:
             records = await tree.history()
             if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
                 return
-            frozen = reserved(self._account, frozen, records, self._supervision.registry())
+            frozen = reserved(self._account, frozen, records)
         if isinstance(frozen, Job):
             await self._launch_job(child, frozen, tree)
             return

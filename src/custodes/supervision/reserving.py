@@ -3,7 +3,6 @@ there is."""
 
 from __future__ import annotations
 
-from custodes.adapters.registry import Registry
 from custodes.policy.history import Record
 from custodes.supervision.account import Account
 from custodes.supervision.job import Frozen, Job
@@ -11,15 +10,16 @@ from custodes.supervision.refusal import budget_refusal
 from custodes.supervision.work import Refusal, Shortfall
 
 
-def reserved(account: Account, job: Job, records: tuple[Record, ...], registry: Registry) -> Job | Refusal:
+def reserved(account: Account, job: Job, records: tuple[Record, ...]) -> Job | Refusal:
     """The job, informed by past attempts, with what its first attempt needs set aside; or why that is not
     there."""
     job = job.informed(records)
     if not account.metered:
         return job
     account.records = records
-    described = registry.descriptors
-    routes = [(route, described[route.adapter]) for route in job.candidates if route.adapter in described]
+    frozen = job.question.catalog
+    described = [(route, frozen.find(route.adapter)) for route in job.candidates]
+    routes = [(route, adapter.descriptor) for route, adapter in described if adapter is not None]
     affordable, short = account.reserve(job.run_id, job.work, routes)
     if affordable or not short:
         return job

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, StartFailed, Supervisor
 from custodes.adapters.registry import Registry
-from custodes.policy.history import Record
+from custodes.policy.history import Past
 from custodes.policy.settings import Settings
 from custodes.store import Database, StoreError
 from custodes.supervision.asks import Asks
@@ -78,7 +78,7 @@ class Tree:
         self._live = Live(conversations=conversations, nests={}, asks=Asks(self.database, settings, emit))
         self._store: StoreActor | None = None
         self._owner: OwnerActor | None = None
-        self._history: tuple[Record, ...] = ()
+        self._history = Past()
         self._history_until = float("-inf")
         self.root = Supervisor(
             (
@@ -138,12 +138,12 @@ class Tree:
         """
         return self.root.supervisor("conversations")
 
-    async def history(self) -> tuple[Record, ...]:
+    async def history(self) -> Past:
         """What past attempts say, at most :data:`HISTORY_S` old; nothing where the store cannot be asked."""
         database = self._store.database if self._store is not None else None
         if database is not None and anyio.current_time() >= self._history_until:
             try:
-                self._history = await database.read(recorded)
+                self._history = Past(await database.read(recorded))
             except StoreError as error:
                 logger.warning("routing goes without its history: %s", error)
             self._history_until = anyio.current_time() + HISTORY_S
