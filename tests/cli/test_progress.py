@@ -13,6 +13,8 @@ from custodes.supervision.events import (
     ChildQueued,
     ChildWaiting,
     Event,
+    PermissionAnswered,
+    PermissionAsked,
 )
 from custodes.supervision.evidence import AnalystEvidence
 from custodes.supervision.work import Outcome, Refusal, Waiting
@@ -179,3 +181,33 @@ def test_what_has_not_ended_when_the_conversation_ends_was_cancelled() -> None:
 def test_an_event_of_a_child_nobody_queued_changes_nothing() -> None:
     tree, said = told(started("p:x"), ended("p:x"), done())
     assert (tree, said) == (Tree(), [])
+
+
+def test_nested_children_stand_below_the_one_that_asked_and_are_no_outcomes_of_the_conversation() -> None:
+    nested = ChildQueued(at=1, conversation="c", run_id="b", role="analyst", name="step b", parent_run="a")
+    ended = ChildEnded(
+        at=2,
+        conversation="c",
+        run_id="b",
+        outcome=Outcome(run_id="b", role="analyst", name="step b", status="done"),
+    )
+    tree = Tree()
+    for event in (queued("a"), queued("z"), nested, ended):
+        tree = apply(tree, event)
+    assert [row.run_id for row in tree.below(None)] == ["a", "z"]
+    assert [row.run_id for row in tree.below("a")] == ["b"]
+    assert tree.outcomes == ()
+
+
+def test_an_ask_is_shown_with_the_command_that_answers_it_until_it_is_answered() -> None:
+    asked = PermissionAsked(
+        at=1, conversation="c", run_id="a", ask="id1", tool="shell", detail="make", seconds=60, depth=1
+    )
+    answered = PermissionAnswered(at=2, conversation="c", run_id="a", ask="id1", answer="deny", by="cli")
+    assert sentence("step a", asked) == (
+        "step a: asks leave for shell: make; `cos runs answer id1 allow` or `deny`, denied in 60 s"
+    )
+    assert sentence("step a", answered) == "step a: may not, by cli"
+    tree = apply(apply(Tree(), queued("a")), asked)
+    assert tree.rows["a"].asks == (asked,)
+    assert apply(tree, answered).rows["a"].asks == ()

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from custodes import Supervision
-from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink, Usage
+from custodes.adapters.port import DispatchRequest, DispatchResult, PermissionAsk, ProgressSink, Usage
 from custodes.mcp import calls
 from custodes.mcp.tools import TOOLS, Tools, Watch
 from custodes.policy.arguments import ArgumentsError, schema_of
@@ -20,6 +20,7 @@ from custodes.policy.normalize import policy_keys
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.policy import Cooldown, Policy, Target, Telemetry
 from custodes.policy.settings import PolicyRefusedError, Settings, SettingsError
+from custodes.supervision.operator_ask import OperatorError
 from custodes.supervision.work import Budget, Work
 from support import scripted
 from support.cos import Tiered
@@ -245,3 +246,57 @@ def test_a_schema_is_whole_in_itself_and_takes_no_union(tool: Any) -> None:
     assert "$ref" not in text
     assert "anyOf" not in text
     assert "null" not in text
+
+
+async def test_another_process_s_words_for_asks_and_cancel_are_the_command_lines(
+    tools: Tools, tiered: Tiered
+) -> None:
+    assert await call(tools, "cos_asks") == {"asks": []}
+    with pytest.raises(ArgumentsError, match="takes no ask"):
+        await call(tools, "cos_asks", ask="x")
+    with pytest.raises(ArgumentsError, match="allow or deny"):
+        await call(tools, "cos_asks", action="answer", ask="x")
+    with pytest.raises(OperatorError, match="no ask 'x'"):
+        await call(tools, "cos_asks", action="answer", ask="x", answer="allow")
+    with pytest.raises(OperatorError, match="no run and no conversation 'x'"):
+        await call(tools, "cos_cancel", target="x")
+
+
+async def test_a_child_asks_while_its_call_waits_and_another_call_answers_and_cancels(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = scripted.install(project, "one")
+    hangs = anyio.Event()
+    told: list[str] = []
+
+    async def asks(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        assert request.permit is not None
+        told.append(await request.permit(PermissionAsk(tool="shell", detail="make")))
+        hangs.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    script.acts.append(asks)
+    watch, said = Watch(), list[str]()
+
+    async def report(progress: float, message: str) -> None:
+        said.append(message)
+
+    with anyio.fail_after(60):
+        async with (
+            Supervision(project, observer=watch.observe) as supervision,
+            supervision.conversation("c") as parent,
+            anyio.create_task_group() as group,
+        ):
+            tools = Tools(supervision, parent)
+            arguments = {"role": "reviewer", "prompt": "look"}
+            group.start_soon(tools.call, "cos_dispatch", arguments, report)
+            while not (waiting := (await call(tools, "cos_asks"))["asks"]):  # noqa: ASYNC110 - no event tells
+                await anyio.sleep(0.01)
+            given = await call(tools, "cos_asks", action="answer", ask=waiting[0]["id"], answer="allow")
+            await hangs.wait()
+            report_of_cancel = await call(tools, "cos_cancel", target="c")
+    assert told == ["allow"]
+    assert (given["answer"], given["by"], given["first"]) == ("allow", "mcp", True)
+    assert [run["status"] for run in report_of_cancel["runs"]] == ["cancelled"]
+    assert any("asks leave for shell: make" in message for message in said)

@@ -14,7 +14,7 @@ from custodes.supervision.clock import Now
 from custodes.supervision.lease import MISSED_S, ScopeLease, in_the_way, orphaned
 from custodes.supervision.lease_fold import Beat, Held, InTheWay, LeaseFold, Release, Take
 from custodes.supervision.owner_identity import Owner, this_process
-from custodes.supervision.scopes import Place, Scope, conflicts, covers, resolve
+from custodes.supervision.scopes import Place, Scope, conflicts, covers, reaches_outside, resolve
 
 NOW = Now("boot", 1_000.0, 1_790_000_000.0)
 US = Owner(1, 1.0, "boot")
@@ -101,6 +101,16 @@ def test_f20_a_child_whose_scope_reaches_outside_is_told_that_it_would_wait_for_
     (answer,) = line.answers([Take(run_id="child", parent_run="outer", scope=scope("src", "docs"))])
     assert isinstance(answer, InTheWay)
     assert answer.for_ever
+
+
+def test_f20_at_every_level_the_nearest_lender_must_hold_all_of_it() -> None:
+    outer = lease(1, "src", held=True, run="outer")
+    inner = lease(2, "src/a", held=True, run="inner", parent="outer")
+    assert not reaches_outside(lease(3, "src/a/b", parent="inner"), [outer, inner])
+    assert reaches_outside(lease(3, "src/c", parent="inner"), [outer, inner])
+    assert reaches_outside(lease(3, "docs", parent="outer"), [outer, inner])
+    assert not reaches_outside(lease(3, "docs"), [outer, inner])
+    assert not reaches_outside(lease(3, "docs", parent="gone"), [outer, inner])
 
 
 def test_a_family_of_runs_that_names_itself_ends() -> None:

@@ -32,7 +32,7 @@ pathlib.Path(f"{{name}}.on").write_text(str(os.getpid()))
 host = pathlib.Path("host.py").read_text()
 inner = [
     subprocess.Popen(
-        [sys.executable, "-c", host, os.getcwd(), "trio", f"writer{{number}}", *scope],
+        [sys.executable, "-c", host, os.getcwd(), "trio", f"writer{{number}}", f"writer{{number}}", *scope],
         stdout=open(f"writer{{number}}.out", "w"),
     )
     for number, scope in enumerate((["src/a"], ["src/a/b"], ["docs"]), start=1)

@@ -21,7 +21,7 @@ from custodes.supervision import requests
 from custodes.supervision.budget import NESTED_CHILDREN, NESTED_DEPTH, Ledger, take_child
 from custodes.supervision.child import new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued, Event
-from custodes.supervision.nested_work import PROJECT, RUN, TOKEN
+from custodes.supervision.nested_work import PROJECT, RUN, TOKEN, VARIABLES
 from custodes.supervision.owner_identity import this_process
 from custodes.supervision.schema import MIGRATIONS
 from custodes.supervision.tree import DATABASE
@@ -471,3 +471,73 @@ def test_the_number_of_nested_children_has_an_end() -> None:
     assert f"{NESTED_CHILDREN} nested children" in str(short)
     _, own = take_child(ledger, 0)
     assert own is None
+
+
+async def test_a_budget_given_in_a_childs_own_process_narrows_there(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fans: list[custodes.FanOut] = []
+
+    async def client(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        with monkeypatch.context() as variables:
+            for name in VARIABLES:
+                variables.setenv(name, request.environment[name])
+            inner = custodes.Supervision(tmp_path)
+        async with inner, inner.conversation("inner") as parent:
+            budget = Budget(tokens=100, children=2)
+            async with parent.fan_out(budget=budget, max_parallel=1) as fan:
+                for _ in range(3):
+                    fan.start(review(estimate_tokens=60))
+            assert parent.recorded_as == "c"
+        fans.append(fan)
+        return await scripted.answer(request, progress)
+
+    script.acts.append(client)
+    script.acts.append(scripted.using(usage=Usage(input_tokens=70, output_tokens=10)))
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out(budget=Budget(tokens=1_000)) as fan:
+            fan.start(review(estimate_tokens=5))
+    first, second, third = fans[0].outcomes
+    assert [first.status, second.status, third.status] == ["done", "refused", "refused"]
+    assert second.refusal is not None
+    assert second.refusal.shortfall is not None
+    assert (second.refusal.shortfall.limit, second.refusal.shortfall.left) == ("tokens", 40)
+    assert third.refusal is not None
+    assert third.refusal.shortfall is not None
+    assert third.refusal.shortfall.limit == "children"
+    assert fans[0].spent.tokens.spent == 80
+    assert fan.spent.tokens.spent == 80 + 5
+    assert len(rows(tmp_path)) == 2
+
+
+async def test_a_withdrawn_ask_is_answered_though_its_parent_has_no_slot_yet(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, max_parallel=1)
+    begun, other = anyio.Event(), anyio.Event()
+
+    async def takes_back(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, tmp_path, request.environment, review("nested"))
+            await begun.wait()  # the second, in the slot that this one gave up
+            group.cancel_scope.cancel()
+        other.set()
+        return await scripted.answer(request, progress)
+
+    async def works(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        begun.set()
+        await other.wait()  # in the one slot
+        return await scripted.answer(request, progress)
+
+    acts = {"first": takes_back, "second": works}
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        return await acts[request.prompt](request, progress)
+
+    script.acts.extend([act] * 2)
+    with anyio.fail_after(60):
+        async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+            async with parent.fan_out() as fan:
+                fan.start(review("first"))
+                fan.start(review("second"))
+    assert [outcome.status for outcome in fan.outcomes] == ["done", "done"]

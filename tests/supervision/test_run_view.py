@@ -6,7 +6,7 @@ import pytest
 
 from custodes.supervision.owner_identity import Owner
 from custodes.supervision.records import AttemptRow
-from custodes.supervision.run_view import Used, attempts_seen, conversations_of, runs_of
+from custodes.supervision.run_view import Used, attempts_seen, by_descent, conversations_of, runs_of
 
 GONE, HERE = Owner(1, 1.0, "boot"), Owner(2, 2.0, "boot")
 
@@ -44,6 +44,19 @@ def test_a_run_has_its_attempts_in_order_and_the_status_of_its_newest() -> None:
     assert (a.run_id, a.status, a.started, a.ended) == ("a", "done", 1, 6)
     assert (b.run_id, b.status) == ("b", "refused")
     assert a.used == Used(input_tokens=3, cost_usd=0.5)
+
+
+def test_runs_stand_under_the_run_that_asked_for_them() -> None:
+    rows = seen(
+        row("a", at=1),
+        row("b", at=2),
+        row("c", at=3, parent_run="a"),
+        row("d", at=4, parent_run="c"),
+        row("e", at=5, parent_run="gone"),
+        row("f", at=6, parent_run="a"),
+    )
+    order = [(level, run.run_id) for level, run in by_descent(runs_of(rows))]
+    assert order == [(0, "a"), (1, "c"), (2, "d"), (1, "f"), (0, "b"), (0, "e")]
 
 
 def test_what_is_open_has_no_end() -> None:

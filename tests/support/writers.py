@@ -26,15 +26,16 @@ import custodes
 from custodes import Work
 
 
-async def main(project: Path, name: str, *scope: str) -> None:
+async def main(project: Path, name: str, prompt: str, *scope: str) -> None:
     def observe(event) -> None:
         if type(event).__name__ == "ChildWaiting":
             (project / f"{name}.waits").touch()
 
     async with custodes.Supervision(project, observer=observe) as supervision:
         async with supervision.conversation(name) as parent:
+            model = name.rstrip("0123456789")
             outcome = await parent.dispatch(
-                Work(role="implementer", prompt=name, name=name, model=name.rstrip("0123456789"), scope=scope)
+                Work(role="implementer", prompt=prompt, name=name, model=model, scope=scope)
             )
     print(msgspec.json.encode(outcome).decode())
 
@@ -75,11 +76,11 @@ def project_of(folder: Path, **programs: str) -> Path:
 class Host:
     """A host that dispatches one piece of mutable work, to the model that its name begins with."""
 
-    def __init__(self, project: Path, name: str, *scope: str, backend: str) -> None:
+    def __init__(self, project: Path, name: str, *scope: str, backend: str, prompt: str = "") -> None:
         self.project = project
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, "-c", HOST, str(project), backend, name, *scope],
+            [sys.executable, "-c", HOST, str(project), backend, name, prompt or name, *scope],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -120,8 +121,8 @@ def hosts(project: Path, backend: str) -> Iterator[Callable[..., Host]]:
     """Starts hosts, and ends what is left of them."""
     started: list[Host] = []
 
-    def start(name: str, *scope: str) -> Host:
-        started.append(Host(project, name, *scope, backend=backend))
+    def start(name: str, *scope: str, prompt: str = "") -> Host:
+        started.append(Host(project, name, *scope, backend=backend, prompt=prompt))
         return started[-1]
 
     try:

@@ -14,10 +14,8 @@ import anyio
 from custodes.actors import ActorError, ActorRef, ChildSpec
 from custodes.store import StoreError
 from custodes.supervision.account import Account
-from custodes.supervision.attempt import run_plainly
 from custodes.supervision.budget import Ledger, Spending
 from custodes.supervision.child import Child, ChildActor, Run, error_type, new_run_id
-from custodes.supervision.client import Ask
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.job import (
     Delegated,
@@ -30,7 +28,8 @@ from custodes.supervision.job import (
     Unsupervised,
     freeze,
 )
-from custodes.supervision.outcomes import cancelled, host_failed, proposed, record_unrun, refused
+from custodes.supervision.outcomes import cancelled, proposed, record_unrun, refused
+from custodes.supervision.past_tree import PastTree
 from custodes.supervision.records import Group, of_run
 from custodes.supervision.reserving import reserved, unless_short
 from custodes.supervision.resume import resumed
@@ -176,8 +175,7 @@ class FanOut:
 
         ``under`` is the attempt that it is nested work of, and ``session`` what that runs on itself.
         """
-        conversation = self._conversation
-        run_id = run_id or new_run_id()
+        run_id, conversation = run_id or new_run_id(), self._conversation
         return run_id, freeze(
             run_id,
             work,
@@ -219,9 +217,8 @@ class FanOut:
     def nest(self, under: Under, run_id: str, work: Work, session: str) -> Child:
         """Start a piece of nested work: at once, beside the children, on the same account."""
         _, frozen = self.freeze(work, run_id, under, session)
-        short = None
-        if isinstance(frozen, Job | Plain | Resuming):
-            short = self._account.take_child(under.depth + 1, under.deepest)
+        counts = isinstance(frozen, Job | Plain | Resuming)
+        short = self._account.take_child(under.depth + 1, under.deepest) if counts else None
         child = self._asked_for(run_id, work, under)
         self._nested.setdefault(under.run_id, []).append(child)
         self._group.start_soon(self._launch, child, unless_short(frozen, short), under.span)
@@ -345,23 +342,13 @@ class FanOut:
             scope.cancel(reason)
 
         self._stops[child.run_id] = stop
-        outcome = cancelled(child.run_id, child.work)
-        ask: Ask | None = None
+        work = PastTree(child.run_id, child.work, frozen)
+        supervision = self._supervision
         try:
             with scope:
-                if isinstance(frozen, Delegated):
-                    ask = frozen.client.ask(child.run_id, child.work, frozen.session, self._account)
-                    await ask.perform(self._slots)
-                elif isinstance(frozen, Plain):
-                    outcome = await run_plainly(
-                        frozen, self._supervision.registry(), self._supervision.project
-                    )
-                else:
-                    outcome = await frozen.perform()
-        except Exception as error:
-            outcome, ask = host_failed(child.run_id, child.work, error), None
+                await work.perform(supervision.registry, supervision.project, self._account, self._slots)
         finally:
-            self._end(child, outcome if ask is None else ask.outcome)
+            self._end(child, work.outcome)
 
     async def _cancel_child(self, child: Child, reason: str) -> None:
         stop = self._stops.get(child.run_id)
