@@ -10,6 +10,8 @@ import anyio
 
 import custodes
 from custodes import Budget, Work
+from custodes.supervision.plan import Plan
+from custodes.supervision.plan_run import run_plan
 from support.steps import Step, die_at, step_named
 
 BUDGET = Budget(tokens=10_000_000, children=10, wall_seconds=600)
@@ -20,9 +22,9 @@ _processes.set_forkserver_preload(["support.doomed_host", "custodes.supervision.
 
 
 def run_doomed(
-    project: Path, works: tuple[Work, ...], step: Step, *, passing: int = 1, backend: str
+    project: Path, works: tuple[Work, ...] | Plan, step: Step, *, passing: int = 1, backend: str
 ) -> int | None:
-    """Run a host until the step kills it; more than one work make a fan-out under a budget.
+    """Run a host until the step kills it; more than one work make a fan-out under a budget, or a plan.
 
     :returns: how its process ended: -9 where the step was reached.
     """
@@ -39,7 +41,12 @@ def run_doomed(
 
 
 def _live(
-    environment: dict[str, str], project: Path, works: tuple[Work, ...], name: str, passing: int, backend: str
+    environment: dict[str, str],
+    project: Path,
+    works: tuple[Work, ...] | Plan,
+    name: str,
+    passing: int,
+    backend: str,
 ) -> None:
     os.environ.clear()  # the server's is that of the first test
     os.environ.update(environment)
@@ -47,8 +54,11 @@ def _live(
     anyio.run(_host, project, works, backend=backend)
 
 
-async def _host(project: Path, works: tuple[Work, ...]) -> None:
+async def _host(project: Path, works: tuple[Work, ...] | Plan) -> None:
     async with custodes.Supervision(project) as supervision, supervision.conversation("killed") as parent:
+        if isinstance(works, Plan):
+            await run_plan(parent, works)
+            return
         if len(works) == 1:
             await parent.dispatch(works[0])
             return

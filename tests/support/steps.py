@@ -106,9 +106,22 @@ STEPS = (
     Step("store closed", "custodes.store:Database.aclose", row="closed", shared=True),
 )
 
+BOOK = f"{ROOM}.plan_book"
+
+PLAN_STEPS = (
+    Step("plan written, not committed", f"{ROOM}.plan_run:save_plan"),
+    Step("start of a step written, not committed", f"{BOOK}:save_steps"),
+    Step("start of a step on record", f"{BOOK}:PlanBook.starting"),
+    Step("step asked for", f"{ROOM}.fan_out:FanOut.put"),
+    Step("end of a step written, not committed", f"{BOOK}:PlanBook.ended", "before", row="closed"),
+    Step("end of a step on record", f"{BOOK}:PlanBook.ended", row="closed"),
+    Step("plan ended", f"{BOOK}:PlanBook.close", row="closed"),
+)
+"""What a plan passes besides: ``row`` is that of its first step's attempt."""
+
 
 def step_named(name: str) -> Step:
-    return next(step for step in STEPS if step.name == name)
+    return next(step for step in (*STEPS, *PLAN_STEPS) if step.name == name)
 
 
 def die_at(step: Step, passing: int) -> None:
