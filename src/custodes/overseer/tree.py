@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import msgspec
 
-from custodes.actors import Actor, ActorRef, ChildSpec, Message, Supervisor, handles
+from custodes.actors import Actor, ActorError, ActorRef, ChildSpec, Message, Supervisor, handles
 from custodes.overseer import holder
 from custodes.overseer.ask import Ask
 from custodes.overseer.config import Config
@@ -44,6 +45,7 @@ AGAIN_S = 30.0
 LOOK_S = 1.0
 """How often it is looked whether another process has written to the database (a counter in memory)."""
 DELIVER_S = 5.0
+"""How often what waits for its spacing, or for a channel that is down, is looked at again, in seconds."""
 
 
 class Heard(msgspec.Struct, Message[float], frozen=True):
@@ -68,9 +70,12 @@ class Turn(msgspec.Struct, Message[None], frozen=True):
 
 
 class Desk(Actor):
-    def __init__(self, make: Callable[[], Overseer], now: Callable[[], Now]) -> None:
+    def __init__(
+        self, make: Callable[[], Overseer], now: Callable[[], Now], notifier: Callable[[], ActorRef]
+    ) -> None:
         self._overseer = make()
         self._now = now
+        self._notifier = notifier
 
     async def on_start(self) -> None:
         await self._overseer.start()
@@ -81,7 +86,7 @@ class Desk(Actor):
         try:
             await overseer.hear(message.endpoint, message.answer)
             if overseer.ready:
-                await overseer.act()
+                await self._act()
         except* StoreError as errors:
             logger.warning(
                 "what was heard of %s is not kept: %s", message.endpoint.name, errors.exceptions[0]
@@ -99,9 +104,14 @@ class Desk(Actor):
     async def pools_seen(self, message: PoolsSeen) -> None:
         try:
             if await self._overseer.see_pools(message.pools) and self._overseer.ready:
-                await self._overseer.act()
+                await self._act()
         except* StoreError as errors:
             logger.warning("what work met with is not kept: %s", errors.exceptions[0])
+
+    async def _act(self) -> None:
+        await self._overseer.act()
+        with suppress(ActorError):  # it has more than enough to do, or is between two incarnations
+            self._notifier().tell(Turn())
 
     def _over(self, endpoint: Endpoint, rule: Callable[..., float]) -> float:
         """The soonest of the providers behind it."""
@@ -130,6 +140,8 @@ class Probe(Actor):
 
 
 class Notifier(Actor):
+    """Delivers until nothing waits, and then waits to be told of more."""
+
     def __init__(self, postman: Postman) -> None:
         self._postman = postman
 
@@ -138,12 +150,14 @@ class Notifier(Actor):
 
     @handles(Turn)
     async def turn(self, _: Turn) -> None:
-        while True:
+        waits = True
+        while waits:
             try:
-                await self._postman.deliver()
+                waits = await self._postman.deliver()
             except* StoreError as errors:
                 logger.warning("nothing can be delivered now: %s", errors.exceptions[0])
-            await anyio.sleep(DELIVER_S)
+            if waits:
+                await anyio.sleep(DELIVER_S)
 
 
 class PoolLook(Actor):
@@ -230,7 +244,7 @@ def tree(
     looks = [ChildSpec("pools", lambda: PoolLook(pools, database, desk))] if pools else []
     root = Supervisor(
         [
-            ChildSpec("desk", lambda: Desk(make, now), shutdown=150),
+            ChildSpec("desk", lambda: Desk(make, now, lambda: root.ref("notifier")), shutdown=150),
             ChildSpec("notifier", lambda: Notifier(postman)),
             *looks,
             ChildSpec("presence", lambda: Presence(mine, database, now, lost)),
