@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +168,23 @@ def test_a_dispatch_that_cannot_go_on_in_a_thread_says_why(cos: Cos, plan: Path)
     refused = outcome("--resume", first["run_id"], "and now?")
     assert (refused["status"], refused["refusal"]["category"]) == ("refused", "invalid")
     assert "has no native thread" in refused["refusal"]["reason"]
+
+
+def test_ctrl_c_at_a_mutable_step_leaves_it_to_the_operator_and_says_so(cos: Cos, plan: Path) -> None:
+    plan.write_text(PLAN.replace("silent", "slow"))
+    os.mkfifo(plan.parent / "pids")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "custodes.cli", "run", "plan.yaml", "--format", "json"],
+        cwd=plan.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        (plan.parent / "pids").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        report = json.loads(process.stdout.read())
+    assert process.returncode == 130
+    assert (report["status"], report["uncertain"]) == ("cancelled", ["fix"])
+    again = cos("run", "--resume", report["plan_run"], "--format", "json")
+    assert statuses(again) == ["done", "cancelled", "refused"]

@@ -22,10 +22,12 @@ async def test_a_terminal_shows_children_attempts_pools_and_how_it_ended(
     monkeypatch.setattr(sys, "stdout", terminal)
     view = View("a run", "text")
     async with view.shown():
+        view.tell("plan run 1[2]: it stands above the tree")
         for event in limited_and_covered(time.time()):
             view.observe(event)
         view.close()
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    assert "plan run 1[2]: it stands above the tree" in text
     last = text[text.rindex("a run") :]
     assert "✓ first" in last
     assert "1. p:x failed: capacity, retry after 60 s: limited" in last

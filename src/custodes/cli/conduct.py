@@ -19,8 +19,11 @@ from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import applies
+from custodes.store import StoreError
 from custodes.supervision.checkpoints import PlanRow
 from custodes.supervision.plan_run import Begun, PlanEnd
+from custodes.supervision.plan_view import PlanView
+from custodes.supervision.record_file import RecordFile
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -90,6 +93,7 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
 
     cancelled = bool(ended_by) and end is None
     plan_end = end if isinstance(end, PlanEnd) else None
+    cut_short = await _cut_short(project, plan_run) if plan_run and plan_end is None else None
     outcomes = end.outcomes if isinstance(end, PlanEnd) else end
     report = report_of(
         name,
@@ -99,7 +103,7 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
         conversation=conversation,
         spent=plan_end.spent if plan_end else None,
         plan_run=plan_run,
-        uncertain=plan_end.uncertain if plan_end else (),
+        uncertain=plan_end.uncertain if plan_end else cut_short.uncertain if cut_short else (),
         backtracks=plan_end.bundle.backtracks if plan_end else (),
     )
     if form == "json":
@@ -109,6 +113,16 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
     if cancelled:
         return SIGNALLED + ended_by[0]
     return report.code
+
+
+async def _cut_short(project: Path, plan_run: str) -> PlanView | None:
+    """The plan as it stands on record; None where that cannot be read, which is no reason to tell nothing."""
+    try:
+        async with RecordFile(project) as file:
+            return await file.plan(plan_run)
+    except StoreError as error:
+        complain(f"cos: note: {error}")
+        return None
 
 
 def session_adapter(project: Path, named: str) -> str:

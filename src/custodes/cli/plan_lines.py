@@ -29,7 +29,7 @@ def plan_lines(plan: PlanView) -> Iterator[str]:
     for told in plan.backtracks:
         yield f"  {backtrack_line(told)}"
     yield f"conversation {plain(plan.conversation)}, from {plain(plan.place or 'no file')}"
-    yield from resolutions(plan.plan_run, [step.step for step in plan.steps if step.uncertain])
+    yield from resolutions(plan.plan_run, plan.uncertain)
     if plan.abandoned or plan.status not in ("running", "done"):
         yield f"`cos run --resume {plan.plan_run}` goes on with what is not done"
 

@@ -48,6 +48,11 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepView, ...]
     backtracks: tuple[BacktrackTold, ...]
 
+    @property
+    def uncertain(self) -> tuple[str, ...]:
+        """The steps that an operator has to resolve."""
+        return tuple(step.step for step in self.steps if step.uncertain)
+
 
 async def view_plan(connection: Connection, run: str) -> PlanView | None:
     row = await load_plan_row(connection, run)
