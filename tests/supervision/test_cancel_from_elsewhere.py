@@ -11,6 +11,8 @@ import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.supervision.nested_work import RUN
 from custodes.supervision.operator_ask import OperatorError, cancel_in_file
+from custodes.supervision.plan import Plan, Step
+from custodes.supervision.plan_run import PlanEnd, run_plan
 from custodes.supervision.work import Work
 from support import scripted
 from support.nesting import nesting
@@ -81,6 +83,34 @@ async def test_a_conversation_is_cancelled_whole_those_that_wait_included(
     assert len(script.requests) == 1
     assert report is not None
     assert [run.status for run in report.runs] == ["cancelled"]
+
+
+async def test_the_run_of_a_plan_stands_for_all_of_it(tmp_path: Path, script: scripted.Script) -> None:
+    hang = Hang()
+    script.acts.append(hang)
+    steps = (
+        Step(id="a", role="reviewer", prompt="look"),
+        Step(id="b", role="reviewer", prompt="look", needs=("a",)),
+    )
+    ends: list[PlanEnd] = []
+    plan_runs: list[str] = []
+    with anyio.fail_after(30):
+        async with (
+            custodes.Supervision(tmp_path) as supervision,
+            supervision.conversation("c") as parent,
+            anyio.create_task_group() as group,
+        ):
+
+            async def run() -> None:
+                plan = Plan(steps=steps)
+                ends.append(await run_plan(parent, plan, begun=lambda row: plan_runs.append(row.id)))
+
+            group.start_soon(run)
+            await hang.begun.wait()
+            report = await cancel_in_file(tmp_path, plan_runs[0], "cli", {})
+    assert report is not None
+    assert [run.status for run in report.runs] == ["cancelled"]
+    assert [outcome.status for outcome in ends[0].outcomes] == ["cancelled", "refused"]
 
 
 async def test_a_child_cancels_what_it_started_and_nothing_else(

@@ -22,6 +22,7 @@ from custodes.supervision.budget import NESTED_CHILDREN, NESTED_DEPTH, Ledger, t
 from custodes.supervision.child import new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued, Event
 from custodes.supervision.nested_work import PROJECT, RUN, TOKEN, VARIABLES
+from custodes.supervision.owner import OwnerActor
 from custodes.supervision.owner_identity import this_process
 from custodes.supervision.schema import MIGRATIONS
 from custodes.supervision.tree import DATABASE
@@ -541,3 +542,68 @@ async def test_a_withdrawn_ask_is_answered_though_its_parent_has_no_slot_yet(
                 fan.start(review("first"))
                 fan.start(review("second"))
     assert [outcome.status for outcome in fan.outcomes] == ["done", "done"]
+
+
+async def test_a_crash_of_the_owners_watch_loses_no_request(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is claimed it is taken by the next incarnation; what was claimed and lost is refused."""
+    inner: list[Outcome] = []
+    crashes = {"_wanted": 1, "_take": 1}
+
+    def crashing_once(name: str) -> None:
+        real = getattr(OwnerActor, name)
+
+        async def method(self: OwnerActor, *arguments: Any) -> Any:
+            if crashes[name]:
+                crashes[name] -= 1
+                raise RuntimeError("a bug")
+            return await real(self, *arguments)
+
+        monkeypatch.setattr(OwnerActor, name, method)
+
+    for name in crashes:
+        crashing_once(name)
+    script.acts.append(nesting(tmp_path, review("lost"), review("taken"), outcomes=inner))
+    with anyio.fail_after(60):
+        async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+            outcome = await parent.dispatch(review())
+    assert outcome.status == "done"
+    assert set(crashes.values()) == {0}
+    lost, taken = inner
+    assert (lost.status, taken.status) == ("refused", "done")
+    assert lost.refusal is not None
+    assert "nothing was started" in lost.refusal.reason
+    assert len(script.requests) == 2
+
+
+async def test_a_client_that_outlives_its_run_learns_that_there_is_no_answer(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    begun = anyio.Event()
+    answers: list[Outcome] = []
+
+    async def hang(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with anyio.fail_after(60):
+        async with (
+            custodes.Supervision(tmp_path) as supervision,
+            supervision.conversation("c") as parent,
+            anyio.create_task_group() as outside,
+        ):
+
+            async def leaves_it(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+                async def left() -> None:
+                    answers.append(await ask(tmp_path, request.environment, review("nested")))
+
+                outside.start_soon(left)
+                await begun.wait()
+                return await scripted.answer(request, progress)
+
+            script.acts.extend([leaves_it, hang])
+            assert (await parent.dispatch(review())).status == "done"
+    assert answers[0].status in ("cancelled", "refused")
+    assert {row["status"] for row in rows(tmp_path)} == {"done", "cancelled"}

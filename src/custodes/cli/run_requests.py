@@ -12,7 +12,9 @@ from custodes.cli.output import DONE, FAILED, CliError, paint, plain, write, wri
 
 
 async def cancel(
-    target: Annotated[str, Parameter(help="A run's id, or a conversation's: `cos runs list` shows both.")],
+    target: Annotated[
+        str, Parameter(help="The id of a run, a conversation or a plan's run, as `cos runs list` has them.")
+    ],
     /,
     *,
     project_dir: ProjectDir = Path(),

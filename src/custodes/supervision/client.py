@@ -108,7 +108,8 @@ class Ask:
                 finally:
                     slots.give_back()
         finally:
-            self._account.settle(self._run_id, self._usage(), unused=not self.outcome.attempts)
+            unused = not self.outcome.attempts and self.outcome.status != "unknown"
+            self._account.settle(self._run_id, self._usage(), unused=unused)
         return self.outcome
 
     def _usage(self) -> Usage | None:
@@ -182,6 +183,8 @@ class Ask:
                 self._lose(posted, f"the owner's reply cannot be read here: {error}")
         elif posted.dead:
             self._lose(posted, f"the owner of this work (pid {pid}) died")
+        elif posted.gone:
+            self._lose(posted, f"the run that this process works for ({self._client.run_id}) has ended")
         else:
             reason = f"the owner of this work (pid {pid}) did not take it; nothing was started"
             self._refuse("unavailable", reason)

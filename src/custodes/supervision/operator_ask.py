@@ -20,6 +20,7 @@ from custodes.adapters.port import PermissionAnswer
 from custodes.store import Connection, Database
 from custodes.supervision import records, requests
 from custodes.supervision.ask_table import AskRow, find_ask, open_asks
+from custodes.supervision.checkpoints import load_plan_row
 from custodes.supervision.clock import now
 from custodes.supervision.nested_work import RUN
 from custodes.supervision.owner_identity import Owner, proven_dead, this_process
@@ -92,7 +93,8 @@ async def answer_in_file(
 async def cancel_in_file(
     project: Path, target: str, by: str, environ: Mapping[str, str] = os.environ
 ) -> Cancelled | None:
-    """Cancel a run with all that it started, or every run of a conversation, and wait for the proof.
+    """Cancel a run with all that it started, or every run of a conversation (named by its id, or by the run
+    of its plan), and wait for the proof.
 
     Idempotent: what has ended stays as it is. What a dead owner left is ended as recovery does it. None: no
     run or conversation of that name is on record.
@@ -101,8 +103,12 @@ async def cancel_in_file(
     :raises StoreError: the file cannot be read or written.
     """
     async with overriding(project) as database:
-        found = [] if database is None else await _rows(database, target)
-        if database is None or not found:
+        if database is None:
+            return None
+        if (plan := await database.read(partial(load_plan_row, plan=target))) is not None:
+            target = plan.conversation
+        found = await _rows(database, target)
+        if not found:
             return None
         if (child := environ.get(RUN)) and not await _below(database, target, child):
             raise OperatorError(f"run {child} may cancel what it started itself, and {target} is not that")

@@ -35,7 +35,9 @@ IDLE_LOOK_S = 0.5
 CHECK_S = 1.0
 """How often it is checked that those who asked still live, in seconds."""
 WAIT_S = 5.0
-"""How long a claim or a reply may wait for other writers of the file, in seconds; then it is tried again."""
+"""How long a claim may wait for other writers of the file, in seconds; then it is tried again."""
+REPLY_S = 30.0
+"""How long a reply may wait for them, in seconds."""
 
 
 class Watch(msgspec.Struct, Message[None], frozen=True):
@@ -63,10 +65,11 @@ class OwnerActor(Actor):
 
     async def receive(self, message: Watch) -> None:  # noqa: ARG002 - it says only that it is time
         try:
-            async with anyio.create_task_group() as cancels:
-                while self._live.busy:
-                    await self._look(cancels)
-                    await anyio.sleep(LOOK_S if self._live.nests else IDLE_LOOK_S)
+            while self._live.busy:  # again, where a child was started while the last cancel was waited for
+                async with anyio.create_task_group() as cancels:
+                    while self._live.busy:
+                        await self._look(cancels)
+                        await anyio.sleep(LOOK_S if self._live.nests else IDLE_LOOK_S)
         finally:
             self.watching = False
 
@@ -160,15 +163,9 @@ class OwnerActor(Actor):
         await self._reply(request_id, msgspec.json.encode(msgspec.structs.replace(outcome, native=None)))
 
     async def _reply(self, request_id: str, reply: bytes) -> None:
-        """Hand it over; a file that cannot be written is tried until it can, or this host ends."""
+        """Hand it over, within :data:`REPLY_S`; whoever asked then learns from the end of the run."""
         answer = partial(requests.answer, request_id=request_id, reply=reply.decode())
-        while True:
-            try:
-                await self._database().write(answer, WAIT_S)
-            except StoreLocked as error:
-                logger.warning("the reply to %s waits: %s", request_id, error)
-            except StoreError:
-                logger.exception("the reply to %s is lost", request_id)
-                return
-            else:
-                return
+        try:
+            await self._database().write(answer, REPLY_S)
+        except StoreError:
+            logger.exception("the reply to %s is lost", request_id)

@@ -23,13 +23,14 @@ WAIT_S = 5.0
 
 
 class Posted:
-    """``status`` is as it was last seen; None: it is not in the file, or was taken back from it. ``dead``:
-    its owner was found to be."""
+    """``status`` is as it was last seen; None: it was not written, or was taken back. ``dead``: its owner was
+    found to be. ``gone``: it went from the file, with the run that it is about."""
 
     def __init__(self, database: Database, request: Request) -> None:
         self.request = request
         self.status: RequestStatus | None = None
         self.dead = False
+        self.gone = False
         self._database = database
 
     async def write(self) -> bool:
@@ -44,15 +45,15 @@ class Posted:
         return True
 
     async def reply(self, over: Callable[[], Awaitable[bool]], taken_s: float = TAKEN_S) -> str | None:
-        """Wait for it. None: there will be none, since the owner is dead, or did not take it and it was taken
-        back: after ``taken_s`` seconds, or once what it is about is ``over``.
+        """Wait for it. None: there will be none, since the owner is dead, the request is gone, or it was not
+        taken and so taken back: after ``taken_s`` seconds, or once what it is about is ``over``.
 
         :raises StoreError: the file cannot be read or written.
         """
         pause, longest = POLL_S
         begun = checked = anyio.current_time()
         while True:
-            if (reply := await self._look()) is not None:
+            if (reply := await self._look()) is not None or self.gone:
                 return reply
             if (now := anyio.current_time()) >= checked + CHECK_S:
                 checked = now
@@ -60,7 +61,7 @@ class Posted:
                     self.dead = True
                     return await self._look()
                 late = now >= begun + taken_s
-                if self.status == "asked" and (late or await over()) and await self.taken_back():
+                if self.status == "asked" and (late or await _is(over)) and await self.taken_back():
                     return None
             await anyio.sleep(pause)
             pause = min(pause * 1.5, longest)
@@ -81,6 +82,14 @@ class Posted:
         except StoreLocked:
             return None
         if seen is None:
+            self.gone = True
             return None
         self.status = seen.status
         return seen.reply
+
+
+async def _is(over: Callable[[], Awaitable[bool]]) -> bool:
+    try:
+        return await over()
+    except StoreLocked:
+        return False
