@@ -133,6 +133,8 @@ def test_a_schema_in_the_request_is_answered_with_json_that_fits() -> None:
         said = ask(provider, "chat", stream=False, response_format={"json_schema": {"schema": schema}}).body
     assert json.loads(json.loads(said)["choices"][0]["message"]["content"]) == {"verdict": "yes", "n": 1}
     assert fitting({"type": ["string", "null"]}) == TEXT
+    assert fitting({"anyOf": [{"type": "object"}, {"type": "null"}]}) is None
+    assert fitting({"anyOf": [{"type": "integer"}, {"type": "string"}]}) == 1
 
 
 def test_a_script_goes_on_with_its_last_case() -> None:

@@ -36,9 +36,11 @@ def structured_call(tools: list[tuple[str, Body]]) -> Call | None:
 
 
 def fitting(schema: Body) -> Any:
-    """A small value that fits a JSON Schema of objects, arrays, enums and plain types."""
+    """A small value that fits a JSON Schema of objects, arrays, enums, plain types and choices of them."""
     if schema.get("enum"):
         return schema["enum"][0]
+    if choices := schema.get("anyOf"):
+        return None if {"type": "null"} in choices else fitting(choices[0])
     kind = schema.get("type", "object" if "properties" in schema else "string")
     if isinstance(kind, list):
         kind = kind[0]
