@@ -14,6 +14,8 @@ import msgspec
 
 from custodes.adapters.port import PermissionAnswer, PermissionAsk, Permit
 
+MAX_ASKED = 10_000
+"""Asks of one program that are answered. One that asks for more is not at work, and may not even listen."""
 MAX_OPEN = 64
 """Asks that may wait at once. One program's worth is a few; what is over that is denied."""
 MAX_DETAIL = 2_000

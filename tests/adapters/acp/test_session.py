@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from custodes.adapters.acp import agents
-from custodes.adapters.acp.session import MAX_ASKED, Session
+from custodes.adapters.acp.session import Session
+from custodes.adapters.asks import MAX_ASKED
 from custodes.adapters.port import DispatchRequest, PermissionAnswer, PermissionAsk, Progress
 from support.asks import Recorded
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from custodes.adapters import DispatchRequest, PermissionAnswer, PermissionAsk
+from custodes.adapters.asks import MAX_ASKED
 from custodes.adapters.claude.control import Control
 from support.asks import Recorded
 
@@ -86,6 +87,13 @@ def test_an_ask_that_cannot_be_answered_is_passed_over(event: dict[str, object])
     talk = Talk()
     talk.control.asked(event)
     assert len(talk.wrote) == 1
+
+
+def test_a_program_that_asks_without_end_and_does_not_listen_costs_bounded_memory() -> None:
+    talk = Talk(mutable=False)
+    for _ in range(MAX_ASKED + 7):
+        talk.request()
+    assert len(talk.wrote) == MAX_ASKED + 1  # the prompt
 
 
 def test_its_input_ends_with_its_turn() -> None:

@@ -16,12 +16,10 @@ import msgspec
 
 from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.acp import agents, permissions, reading
-from custodes.adapters.asks import Asks
+from custodes.adapters.asks import MAX_ASKED, Asks
 from custodes.adapters.port import DispatchRequest, Failure, PermissionAnswer, Progress, ProgressSink, Usage
 from custodes.adapters.process import ProgramInput
 
-MAX_ASKED = 10_000
-"""Requests of an agent that are answered. One that asks for more is not at work."""
 _METHOD_UNKNOWN = -32601
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from custodes.adapters import foreign
-from custodes.adapters.asks import Asks, asked
+from custodes.adapters.asks import MAX_ASKED, Asks, asked
 from custodes.adapters.claude.arguments import READ_TOOLS
 from custodes.adapters.port import DispatchRequest, PermissionAnswer
 from custodes.adapters.process import ProgramInput
@@ -27,13 +27,16 @@ class Control:
     def __init__(self, request: DispatchRequest, asks: Asks) -> None:
         self._mutable = request.mutable
         self._asks = asks
+        self._asked = 0
         self.stdin = ProgramInput()
         self._write({"type": "user", "message": {"role": "user", "content": request.prompt}})
 
     def asked(self, event: Mapping[str, Any]) -> None:
-        """A ``control_request``. What is none of those known is refused: without an answer it would wait."""
+        """A ``control_request``. What is none of those known is refused: without an answer it would wait, as
+        one does that asks without end, for its deadline."""
         number, request = event.get("request_id"), foreign.mapping(event.get("request"))
-        if not isinstance(number, str):
+        self._asked += 1
+        if not isinstance(number, str) or self._asked > MAX_ASKED:
             return
         tool, given = request.get("tool_name"), request.get("input")
         if request.get("subtype") != "can_use_tool":
