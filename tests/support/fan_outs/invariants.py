@@ -156,7 +156,7 @@ def a_runtime_is_called_only_behind_its_row(life: Life) -> None:
 
 def success_has_evidence_and_a_runtime_that_said_so(life: Life) -> None:
     calls = calls_by_run(life)
-    honest = {"answer", "answer_silently", "answer_as_another", "answer_late", "squander"}
+    honest = {"answer", "answer_silently", "answer_as_another", "answer_late", "tell_of_it"}
     for outcome in outcomes_of(life):
         if (outcome.status == "done") != (outcome.evidence is not None):
             raise Violation(f"{outcome.status} with evidence {outcome.evidence}")
@@ -209,6 +209,13 @@ def nobody_is_let_into_a_pool_that_cools(life: Life) -> None:
                 healed = any(limited.started <= heal <= row.started for heal in heals)
                 if limited.ended + A_MOMENT < row.started < until - A_MOMENT and not healed:
                     raise Violation(f"let in while the pool cooled: {row} after {limited}")
+
+
+def nothing_is_let_in_while_supervision_is_disabled(life: Life) -> None:
+    for since, until in life.disabled:
+        for row in life.rows:
+            if row.status != "refused" and since + ADMISSION_S < row.started - WALL < until - A_MOMENT:
+                raise Violation(f"disabled from {since} to {until}, and let in: {row}")
 
 
 # -- Budgets
@@ -392,6 +399,7 @@ INVARIANTS = (
     success_has_evidence_and_a_runtime_that_said_so,
     one_probe_of_a_pool_lives_at_a_time,
     nobody_is_let_into_a_pool_that_cools,
+    nothing_is_let_in_while_supervision_is_disabled,
     a_budget_is_never_over_reserved,
     a_budget_is_settled_to_the_last_token,
     nothing_starts_past_a_hard_limit,

@@ -21,6 +21,7 @@ from custodes.supervision.lease import ScopeLease
 from custodes.supervision.records import AttemptRow
 from custodes.supervision.recovery import Survivor
 from support.fan_outs.spans import SpanJournal
+from support.fan_outs.temper import Temper
 
 WALL = 1_790_000_000.0
 """What the product's wall clock says as a life begins, in seconds since the epoch."""
@@ -102,12 +103,17 @@ class Fan:
 class Life:
     project: Path
     random: random.Random
+    temper: Temper
+    deeds: dict[str, int]
+    """What a call may do, by name, with its weight in the draw."""
     ticks: Iterator[int] = field(default_factory=lambda: count(1))
     calls: list[Call] = field(default_factory=list)
     leftovers: list[Leftover] = field(default_factory=list)
     fans: list[Fan] = field(default_factory=list)
     alone: list[Outcome] = field(default_factory=list)
     """Outcomes of single dispatches."""
+    disabled: list[tuple[float, float]] = field(default_factory=list)
+    """From when to when supervision was disabled, where it was enabled again."""
     events: list[tuple[float, Event]] = field(default_factory=list)
     spans: SpanJournal = field(default_factory=SpanJournal)
     busy_until: float = 0.0
@@ -121,6 +127,8 @@ class Life:
     """How much of the host's own was still taken then, by what it is."""
     estimates: dict[str, Used] = field(default_factory=dict)
     """What parents reckon one attempt at, by run id."""
+
+    _awaited: dict[int, list[trio.Event]] = field(default_factory=dict)
 
     @property
     def order(self) -> list[str]:
@@ -137,6 +145,14 @@ class Life:
 
     def observe(self, event: Event) -> None:
         self.events.append((trio.current_time(), event))
+        for awaited in self._awaited.pop(len(self.events), ()):
+            awaited.set()
+
+    async def happens(self, times: int) -> None:
+        """Wait until so many more events were told."""
+        awaited = trio.Event()
+        self._awaited.setdefault(len(self.events) + times, []).append(awaited)
+        await awaited.wait()
 
     def end_survivors(self, run_ids: Any) -> tuple[list[Survivor], list[Survivor]]:
         """As recovery's, of this life's leftovers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -15,22 +15,21 @@ from custodes.supervision.child import Child
 from support.fan_outs.life import Asked, Fan, Life
 from support.puppets import ScriptedError
 
-SCOPES = ((), ("a",), ("a/b",), ("a/b/c", "d"), ("d",), ("d/e", "f"), ("f",))
-"""Those of mutable work. The empty one is the whole project."""
+T = TypeVar("T")
 
 
 def draw_work(life: Life, budget: Budget) -> Work:
-    draw = life.random
-    role = draw.choice(["reviewer", "implementer", "implementer"])
+    draw, temper = life.random, life.temper
+    role = draw.choice(temper.roles)
     metered = budget.tokens is not None or budget.usd is not None
     return Work(
         role=role,
         prompt="do it",
-        scope=draw.choice(SCOPES) if role == "implementer" else (),
-        adapter=draw.choice(["", "", "one", "two"]),
-        model=draw.choice(["", "", "small", "large"]),
-        timeout=draw.choice([2.0, 5.0, 20.0]),
-        wait=draw.choice([0, 0, 6, 60]),
+        scope=draw.choice(temper.scopes) if role == "implementer" else (),
+        adapter=draw.choice(temper.adapters),
+        model=draw.choice(temper.models),
+        timeout=draw.choice(temper.timeouts),
+        wait=draw.choice(temper.waits),
         estimate_tokens=draw.randrange(100, 1000) if metered else None,
         estimate_usd=draw.randrange(10, 90) / 100 if metered else None,
     )
@@ -38,11 +37,15 @@ def draw_work(life: Life, budget: Budget) -> Work:
 
 def draw_budget(life: Life) -> Budget:
     draw = life.random
+
+    def limited(value: T) -> T | None:
+        return value if draw.random() < life.temper.limits else None
+
     return Budget(
-        children=draw.choice([*[None] * 6, draw.randrange(6)]),
-        wall_seconds=draw.choice([*[None] * 6, draw.uniform(0.5, 20)]),
-        tokens=draw.choice([None, None, draw.randrange(5_000)]),
-        usd=draw.choice([None, None, None, draw.randrange(400) / 100]),
+        children=limited(draw.randrange(1, 8)),
+        wall_seconds=limited(draw.uniform(0.5, 20)),
+        tokens=limited(draw.randrange(5_000)),
+        usd=limited(draw.randrange(400) / 100),
         when_spent=draw.choice(["finish", "stop"]),
     )
 
@@ -86,8 +89,8 @@ async def fan_out(life: Life, parent: Conversation) -> None:
                 told = Fan(fan, budget, trio.current_time())
                 life.fans.append(told)
                 for _ in range(draw.randint(1, 8)):
-                    if draw.random() < 0.3:
-                        await trio.sleep(draw.uniform(0, 2))
+                    if draw.random() < 0.5:
+                        await trio.sleep(draw.uniform(0, life.temper.pause_s))
                     ask_for_one(life, told, cancels)
                 await end_early(life, fan, scope)
         told.outcomes = fan.outcomes
@@ -100,30 +103,40 @@ def ask_for_one(life: Life, told: Fan, cancels: trio.Nursery) -> None:
     asked = Asked(work, child, trio.current_time())
     told.asked.append(asked)
     life.estimates[child.run_id] = (work.estimate_tokens or 0, round((work.estimate_usd or 0) * 100))
-    if life.random.random() < 0.12:
+    if life.random.random() < life.temper.cancels:
         cancels.start_soon(cancel_child, life, asked)
 
 
 async def end_early(life: Life, fan: FanOut, scope: trio.CancelScope) -> None:
-    """Or not: most parents wait."""
+    """Or not, as its temper is."""
     draw = life.random
-    match draw.choice([*["wait"] * 12, "cancel", "cancel all", "raise"]):
+    if draw.random() >= life.temper.early_ends:
+        return
+    await some_time(life)
+    match draw.choice(["cancel", "cancel all", "raise"]):
         case "cancel":
-            await trio.sleep(draw.uniform(0, 8))
             scope.cancel()
             await trio.lowlevel.checkpoint()
         case "cancel all":
-            await trio.sleep(draw.uniform(0, 8))
             await fan.cancel("its parent has enough")
         case "raise":
-            await trio.sleep(draw.uniform(0, 8))
             raise ScriptedError
+
+
+async def some_time(life: Life) -> None:
+    """Until a random instant; or until something has just happened, where races are."""
+    draw = life.random
+    if draw.random() < 0.5:
+        await trio.sleep(draw.uniform(0, 8))
+    else:
+        with trio.move_on_after(20):
+            await life.happens(draw.randint(1, 20))
 
 
 async def cancel_child(life: Life, asked: Asked) -> None:
     """At a random instant, up to three times at once."""
     draw = life.random
-    await trio.sleep(draw.choice([0.0, draw.uniform(0, 8)]))
+    await some_time(life)
 
     async def cancel(child: Child) -> None:
         asked.answers.append(await child.cancel("not wanted any more"))
@@ -161,7 +174,9 @@ async def meddle_with_settings(life: Life) -> None:
         policy = draw_policy(life)
         if draw.random() < 0.3:
             settle_on(life, **policy | {"enabled": False})
-            await trio.sleep(draw.uniform(0.1, 2))
+            since = trio.current_time()
+            await trio.sleep(draw.uniform(0.1, 6))
+            life.disabled.append((since, trio.current_time()))
         settle_on(life, **policy)
 
 
@@ -169,7 +184,7 @@ async def write_elsewhere(life: Life) -> None:
     """Another process holds the store, for no longer than anybody waits for it."""
     draw = life.random
     while True:
-        await trio.sleep(draw.uniform(0, 10))
+        await trio.sleep(draw.uniform(0, life.temper.busy_gap_s))
         life.busy_until = trio.current_time() + draw.uniform(0, 0.8)
 
 

@@ -26,10 +26,14 @@ from custodes.supervision.pool_table import load_pools
 from support.fan_outs import parents
 from support.fan_outs.invariants import INVARIANTS
 from support.fan_outs.life import Life
-from support.fan_outs.stage import LIVES
+from support.fan_outs.stage import LIVES, USUAL
 from support.fan_outs.store import InlineStore
+from support.fan_outs.temper import draw_temper, draw_weights
 from support.puppets import Violation
-from support.simulation import PATIENCE, seeded_scheduling
+from support.simulation import seeded_scheduling
+
+PATIENCE = 2_000.0
+"""Virtual seconds after which a life counts as hung: most of its children in turn, each to its timeout."""
 
 ADAPTER_YAML = """\
 version: 1
@@ -65,7 +69,8 @@ def judge(life: Life) -> None:
 
 def live(seed: int, project: Path) -> Life:
     """Live one seed. :raises Violation: it did not come to its end."""
-    life = Life(project.resolve(), random.Random(seed))  # noqa: S311  # repeatable, not secret
+    draw = random.Random(seed)  # noqa: S311  # repeatable, not secret
+    life = Life(project.resolve(), draw, draw_temper(draw), draw_weights(draw, USUAL))
     LIVES[str(life.project)] = life
     store = InlineStore(life)
     with seeded_scheduling(seed), simulated(life, store, seed):
@@ -104,7 +109,7 @@ def simulated(life: Life, store: InlineStore, seed: int) -> Iterator[None]:
         patch.setattr(tree, "now", life.now)
         patch.setattr(tree, "current_tracer", life.spans.tracer)
         patch.setattr(leases, "now", life.now)
-        patch.setattr(owner, "LOOK_S", 0.5)  # nobody of these lives asks from another process
+        patch.setattr(owner, "LOOK_S", 5.0)  # nobody of these lives asks from another process
         patch.setattr(recovery, "end_survivors", life.end_survivors)
         patch.setattr(anyio.to_thread, "run_sync", inline)
         patch.setattr("secrets.token_hex", lambda size: tokens.randbytes(size).hex())

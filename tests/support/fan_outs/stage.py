@@ -23,7 +23,7 @@ from custodes.adapters.port import (
     Usage,
 )
 from custodes.adapters.process_errors import LeftBehind, Survivor
-from support.fan_outs.life import Call, Leftover, Life
+from support.fan_outs.life import Call, Leftover, Life, Used
 from support.puppets import ScriptedError
 
 LIVES: dict[str, Life] = {}
@@ -64,11 +64,17 @@ class Stage:
     def ends(self, failure: Failure | None = None, **said: Any) -> DispatchResult:
         """The result; now and then it says what was used."""
         if self.random.random() < 0.6:
-            tokens, cents = (self.random.randrange(2 * each or 100) for each in self.call.estimate)
-            self.call.final = (tokens, cents)
-            said["usage"] = _usage(tokens, cents)
+            self.call.final = self.some()
+            said["usage"] = _usage(*self.call.final)
         self.call.failure = failure
         return DispatchResult(failure=failure, **said)
+
+    def some(self) -> Used:
+        """Some use, as lavish as its life is."""
+        tokens, cents = (
+            self.random.randint(0, self.life.temper.lavish * each) for each in self.call.estimate
+        )
+        return tokens, cents
 
     def answers(self, **said: Any) -> DispatchResult:
         return self.ends(text=json.dumps({"summary": "well"}), **said)
@@ -122,14 +128,11 @@ async def answer_late(stage: Stage) -> DispatchResult:
     return stage.answers()
 
 
-async def squander(stage: Stage) -> DispatchResult:
+async def tell_of_it(stage: Stage) -> DispatchResult:
     stage.output()
-    tokens = cents = 0
     for _ in range(stage.random.randint(1, 5)):
         await stage.pass_time(1)
-        tokens += stage.random.randrange(800)
-        cents += stage.random.randrange(80)
-        stage.tell(tokens, cents)
+        stage.tell(*stage.some())
     await stage.pass_time(1)
     return stage.answers()
 
@@ -160,13 +163,13 @@ async def time_out(stage: Stage) -> DispatchResult:
 async def limit(stage: Stage) -> DispatchResult:
     await stage.pass_time()
     stage.maybe_output()
-    wait = stage.random.choice([None, None, 1, 5, 30])
+    wait = stage.random.choice([None, 1, 3, 30])
     return stage.fails("capacity", "known_failed", retryable=True, retry_after_s=wait)
 
 
 async def limit_at_once(stage: Stage) -> DispatchResult:
     await anyio.lowlevel.checkpoint()
-    return stage.fails("capacity", "known_failed", retryable=True, retry_after_s=stage.random.choice([2, 20]))
+    return stage.fails("capacity", "known_failed", retryable=True, retry_after_s=stage.random.choice([2, 40]))
 
 
 async def limit_after_a_tool(stage: Stage) -> DispatchResult:
@@ -218,12 +221,12 @@ async def leave_something(stage: Stage) -> DispatchResult:
 
 
 Deed = Callable[[Stage], Awaitable[DispatchResult]]
-DEEDS: dict[Deed, int] = {
+_WEIGHTS: dict[Deed, int] = {
     answer: 8,
     answer_silently: 3,
     answer_as_another: 1,
     answer_late: 1,
-    squander: 3,
+    tell_of_it: 3,
     crash: 1,
     quit_the_host: 1,
     hang: 2,
@@ -238,7 +241,9 @@ DEEDS: dict[Deed, int] = {
     lie: 2,
     leave_something: 1,
 }
-"""What a call may do, with its weight in the draw."""
+DEEDS: dict[str, Deed] = {deed.__name__: deed for deed in _WEIGHTS}
+USUAL: dict[str, int] = {deed.__name__: weight for deed, weight in _WEIGHTS.items()}
+"""How often each is done in a life of no particular temper."""
 
 
 class Player:
@@ -250,13 +255,13 @@ class Player:
 
     async def dispatch(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         life = LIVES[self._project]
-        [deed] = life.random.choices([*DEEDS], [*DEEDS.values()])
+        [deed] = life.random.choices([*life.deeds], [*life.deeds.values()])
         estimate = life.estimates.get(request.run_id, (0, 0))
-        call = Call(request, self._adapter, deed.__name__, estimate, trio.current_time(), life.tick())
+        call = Call(request, self._adapter, deed, estimate, trio.current_time(), life.tick())
         life.calls.append(call)
         stage = Stage(life, call, progress)
         try:
-            return await deed(stage)
+            return await DEEDS[deed](stage)
         except anyio.get_cancelled_exc_class():
             if life.random.random() < 0.3:
                 with anyio.CancelScope(shield=True):

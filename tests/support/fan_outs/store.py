@@ -18,8 +18,6 @@ from custodes.store import Connection, Migration, StoreLocked
 from support.fan_outs.life import Life
 
 T = TypeVar("T")
-STATEMENT_S = (0.0, 0.004)
-"""How long a transaction takes, in virtual seconds."""
 
 
 class InlineConnection:
@@ -63,13 +61,17 @@ class InlineStore:
     async def _shielded(self, step: Callable[..., Awaitable[T]], *given: object) -> T:
         outcome: list[T] = []
         with anyio.CancelScope(shield=True):
-            await anyio.sleep(self._life.random.uniform(*STATEMENT_S))
+            await anyio.sleep(self._life.random.uniform(0, self._life.temper.statement_s))
             outcome.append(await step(*given))
         return outcome[0]
 
     async def _write(self, fold: Callable[[Connection], Awaitable[T]], wait_s: float) -> T:
         until = anyio.current_time() + wait_s
-        async with self._turn:
+        with anyio.move_on_after(wait_s) as turn:
+            await self._turn.acquire()
+        if turn.cancelled_caught:
+            raise StoreLocked(self.path, wait_s)
+        try:
             while anyio.current_time() < self._life.busy_until:
                 if anyio.current_time() >= until:
                     raise StoreLocked(self.path, wait_s)
@@ -82,6 +84,8 @@ class InlineStore:
                 raise
             self._inline.sqlite.execute("COMMIT")
             return answer
+        finally:
+            self._turn.release()
 
     async def aclose(self) -> None:
         """The file outlives whoever closes it, as a file does: its life reads it afterwards."""
