@@ -34,7 +34,7 @@ from custodes.supervision.dispatch import Dispatch
 from custodes.supervision.evidence import ReviewerEvidence
 from custodes.supervision.leases import Leases
 from custodes.supervision.work import Outcome
-from custodes.telemetry.tracer import SpanHandle, error_type_of
+from custodes.telemetry.span_handle import SpanHandle, error_type_of
 from support.fan_outs import invariants
 from support.fan_outs.life import Life
 
