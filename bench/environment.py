@@ -15,11 +15,14 @@ def environment(folder: Path, *requirements: str) -> Path:
     """The interpreter of the environment in ``folder``, made where it is missing, with these installed.
 
     :param requirements: what pip installs, as it is written on pip's command line.
-    :raises CannotInstallError: pip failed.
+    :raises CannotInstallError: the environment cannot be made, or pip failed.
     """
     python = folder / "bin" / "python"
     if not python.exists():
-        venv.create(folder, with_pip=True)
+        try:
+            venv.create(folder, with_pip=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise CannotInstallError(f"no virtual environment can be made in {folder}: {error}") from error
     if not requirements:
         return python
     install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements]
