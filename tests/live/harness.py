@@ -53,6 +53,8 @@ class Expected:
     wait: tuple[int, int] | None = None
 
 
+TRIED_AGAIN = frozenset({"limit", "quota", "overload", "server_error", "refused"})
+"""The cases in which a runtime that is not bounded tries again and again."""
 MATRIX: dict[str, Expected] = {
     "success": Expected(None),
     "limit": Expected("capacity", retryable=True, wait=(7, 7)),
@@ -83,6 +85,8 @@ class Target:
     differs: Mapping[str, Expected] = field(default_factory=dict)
     reads_with_shell: bool = False
     """Whether read-only work has a shell, so that something must keep it from writing."""
+    sits_out: str = ""
+    """Why it tries again here for longer than a case may take ("" where it does not)."""
     cautious: Callable[[Path], None] | None = None
     """Makes its user, whose home this is, one who is asked before a command runs. None: this runtime asks
     nobody."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from custodes.adapters.acp import agents
 from live.harness import Expected, Target
 from live.targets import claude, codex, gemini
+from live.targets.gemini import heeded
 
 # Neither tells the wait of a limit over the protocol.
 _NO_WAIT = {"limit": Expected("capacity", retryable=True)}
@@ -36,5 +38,6 @@ TARGETS = (
         aim=gemini.aim,
         cautious=gemini.cautious,
         differs={"usage_limit": Expected("capacity", retryable=True)},  # nor this one the reset of a plan's
+        sits_out="" if heeded(agents.HOME / "gemini.json") else "others than root may write to our settings",
     ),
 )

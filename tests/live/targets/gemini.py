@@ -16,6 +16,12 @@ def aim(provider: Provider, home: Path) -> dict[str, str]:
     return {"GEMINI_API_KEY": "AIza-dummy", "GOOGLE_GEMINI_BASE_URL": provider.url}
 
 
+def heeded(settings: Path) -> bool:
+    """Whether it takes an administrator's settings from this file: root's alone, as is every folder above."""
+    places = (settings, *settings.parents)
+    return all(place.stat().st_uid == 0 and not place.stat().st_mode & 0o022 for place in places)
+
+
 def cautious(home: Path) -> None:
     _settings(home)
 
