@@ -10,6 +10,7 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from custodes.supervision.asks import Permissions
     from custodes.supervision.conversation import Conversation
     from custodes.supervision.evidence import Evidence
     from custodes.supervision.fan_out import FanOut
@@ -22,6 +23,7 @@ __all__ = [
     "Evidence",
     "FanOut",
     "Outcome",
+    "Permissions",
     "Refusal",
     "Supervision",
     "Work",
@@ -34,6 +36,7 @@ _HOMES = {
     "Evidence": "evidence",
     "FanOut": "fan_out",
     "Outcome": "work",
+    "Permissions": "asks",
     "Refusal": "work",
     "Supervision": "supervision",
     "Work": "work",

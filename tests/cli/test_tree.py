@@ -8,6 +8,7 @@ import time
 import pytest
 
 from custodes.cli.tree import View
+from custodes.supervision.events import ChildQueued, PermissionAsked
 from support.cos import Terminal, limited_and_covered
 
 
@@ -38,6 +39,43 @@ async def test_a_terminal_shows_children_attempts_pools_and_how_it_ended(
     assert "cooling down, 60 s left" in last
     assert "healthy" in last
     assert "queued as" not in text
+
+
+@pytest.mark.anyio
+async def test_nested_children_stand_below_the_one_that_asked_and_asks_below_their_child(
+    monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    view, at = View("a run", "text"), time.time()
+    async with view.shown():
+        for run, parent in (("outer", None), ("other", None), ("inner", "outer")):
+            view.observe(
+                ChildQueued(at=at, conversation="c", run_id=run, role="analyst", name=run, parent_run=parent)
+            )
+        view.observe(
+            PermissionAsked(
+                at=at,
+                conversation="c",
+                run_id="inner",
+                ask="id1",
+                tool="shell",
+                detail="rm -r build\nmake",
+                seconds=60,
+                depth=2,
+            )
+        )
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    lines = [line.rstrip() for line in text[text.rindex("a run") :].splitlines()]
+    outer, inner, asked, command, other = lines[1:6]
+    assert outer.startswith("├── · outer")
+    assert inner.startswith("│   └── · inner")
+    assert asked.startswith("│       ├── asks leave for shell: rm -r build make")
+    assert re.search(r"cos runs answer id1 allow\|deny   denied in (60|59) s", command)
+    assert other.startswith("└── · other")
 
 
 @pytest.mark.anyio

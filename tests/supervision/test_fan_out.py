@@ -545,3 +545,23 @@ async def test_an_adapter_that_exits_while_it_is_imported_is_unavailable(
     assert outcome.status == "failed"
     assert outcome.failure is not None
     assert outcome.failure.category == "unavailable"
+
+
+async def test_f9_a_childs_timeout_counts_from_its_own_start_and_not_while_it_waits_for_a_slot(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    """All of them together take longer than any of them may."""
+    scripted.configure(tmp_path, max_parallel=1)
+
+    async def slow(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        with anyio.fail_after(request.timeout_s):
+            await anyio.sleep(0.15)
+        return await scripted.answer(request, progress)
+
+    script.acts.extend([slow] * 16)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            for number in range(16):
+                fan.start(review(str(number), timeout=2))
+    assert [outcome.status for outcome in fan.outcomes] == ["done"] * 16
+    assert fan.spent.wall_seconds.spent > 2

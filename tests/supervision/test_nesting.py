@@ -20,7 +20,7 @@ from custodes.store import Database
 from custodes.supervision import requests
 from custodes.supervision.budget import NESTED_CHILDREN, NESTED_DEPTH, Ledger, take_child
 from custodes.supervision.child import new_run_id
-from custodes.supervision.events import ChildEnded, ChildQueued, Event
+from custodes.supervision.events import ChildEnded, ChildQueued, ChildWaiting, Event
 from custodes.supervision.nested_work import PROJECT, RUN, TOKEN, VARIABLES
 from custodes.supervision.owner import OwnerActor
 from custodes.supervision.owner_identity import this_process
@@ -209,6 +209,35 @@ async def test_f19_fifty_parents_that_each_wait_for_a_child_all_finish(
     assert len(inner) == 50
     assert 1 < most <= 4
     assert most_working <= parallel
+
+
+async def test_a_writer_that_max_live_holds_back_keeps_no_scope_from_nested_work(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    """Else it would wait for those alive, and they for its scope."""
+    scripted.configure(tmp_path, max_live=1)
+    inner: list[Outcome] = []
+    held_back = anyio.Event()
+
+    def observe(event: Event) -> None:
+        if isinstance(event, ChildWaiting) and event.reason == "slot":
+            held_back.set()
+
+    async def asks(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        await held_back.wait()
+        inner.append(await ask(tmp_path, request.environment, implement("src")))
+        return await scripted.answer(request, progress)
+
+    script.acts.append(asks)
+    with anyio.fail_after(60):
+        async with (
+            custodes.Supervision(tmp_path, observer=observe) as supervision,
+            supervision.conversation("c") as parent,
+            parent.fan_out() as fan,
+        ):
+            fan.start(review())
+            fan.start(implement("src"))
+    assert [outcome.status for outcome in (*fan.outcomes, *inner)] == ["done"] * 3
 
 
 async def test_f20_children_of_a_writer_borrow_inside_its_scope_and_take_turns(
