@@ -30,7 +30,7 @@ Used = tuple[int, int]
 """Tokens, and US cents."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Call:
     """One call of the runtime, as the runtime saw it.
 
@@ -55,6 +55,11 @@ class Call:
     final: Used | None = None
     """What its result says it used; None where it says nothing."""
     leaves: bool = False
+
+    def __repr__(self) -> str:
+        kind = "mutable" if self.request.mutable else "read-only"
+        span = f"{self.began}-{self.returned}, gone {self.gone}, at {self.at:.3f} s"
+        return f"<{self.deed}: {kind} {self.run_id} on {self.pool}, {span}: {self.failure}>"
 
     @property
     def run_id(self) -> str:
@@ -101,6 +106,7 @@ class Fan:
 
 @dataclass(eq=False)
 class Life:
+    seed: int
     project: Path
     random: random.Random
     temper: Temper

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,24 +67,33 @@ def judge(life: Life) -> None:
         invariant(life)
 
 
+def life_of(seed: int, project: Path) -> Life:
+    draw = random.Random(seed)  # noqa: S311  # repeatable, not secret
+    return Life(seed, project.resolve(), draw, draw_temper(draw), draw_weights(draw, USUAL))
+
+
 def live(seed: int, project: Path) -> Life:
     """Live one seed. :raises Violation: it did not come to its end."""
-    draw = random.Random(seed)  # noqa: S311  # repeatable, not secret
-    life = Life(project.resolve(), draw, draw_temper(draw), draw_weights(draw, USUAL))
-    LIVES[str(life.project)] = life
-    store = InlineStore(life)
-    with seeded_scheduling(seed), simulated(life, store, seed):
-        try:
-            trio.run(_bounded, life, store, clock=trio.testing.MockClock(autojump_threshold=0))
-        except BaseException as error:
-            raise Violation(f"the life ended with {error!r}") from error
+    life = life_of(seed, project)
+    play(life, parents.host)
     return life
 
 
-async def _bounded(life: Life, store: InlineStore) -> None:
+def play(life: Life, host: Callable[[Life], Awaitable[None]]) -> None:
+    """Let a host live this life. :raises Violation: it did not come to its end."""
+    LIVES[str(life.project)] = life
+    store = InlineStore(life)
+    with seeded_scheduling(life.seed), simulated(life, store):
+        try:
+            trio.run(_bounded, life, store, host, clock=trio.testing.MockClock(autojump_threshold=0))
+        except BaseException as error:
+            raise Violation(f"the life ended with {error!r}") from error
+
+
+async def _bounded(life: Life, store: InlineStore, host: Callable[[Life], Awaitable[None]]) -> None:
     with trio.fail_after(PATIENCE):
         parents.settle_on(life, **parents.draw_policy(life))
-        await parents.host(life)
+        await host(life)
         life.ended_at = trio.current_time()
     if store.made:
         life.rows = await store.read(lambda connection: records.latest_runs(connection, 10_000))
@@ -93,11 +102,11 @@ async def _bounded(life: Life, store: InlineStore) -> None:
 
 
 @contextmanager
-def simulated(life: Life, store: InlineStore, seed: int) -> Iterator[None]:
+def simulated(life: Life, store: InlineStore) -> Iterator[None]:
     """Put the parts of the simulation in place of those that take real time or real chance."""
     chance = random.getstate()
     registry = Registry.discover(life.project)
-    tokens = random.Random(seed)  # noqa: S311  # as above
+    tokens = random.Random(life.seed)  # noqa: S311  # as above
 
     async def inline(function: Any, *given: Any) -> Any:
         await anyio.lowlevel.checkpoint()
@@ -114,6 +123,6 @@ def simulated(life: Life, store: InlineStore, seed: int) -> Iterator[None]:
         patch.setattr(anyio.to_thread, "run_sync", inline)
         patch.setattr("secrets.token_hex", lambda size: tokens.randbytes(size).hex())
         patch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # thousands of faults are meant
-        random.seed(seed)
+        random.seed(life.seed)
         yield
     random.setstate(chance)

@@ -46,10 +46,11 @@ class InlineStore:
         self.made = False
 
     async def open(self, path: Path, migrations: Sequence[Migration]) -> InlineStore:
-        self.made = True
-        for statements in migrations:
+        """The first time, the tables are made. A host may open it again: its first start was cancelled."""
+        for statements in () if self.made else migrations:
             for statement in statements:
                 await self._inline.execute_fetchall(statement)
+        self.made = True
         return self
 
     async def write(self, fold: Callable[[Connection], Awaitable[T]], wait_s: float = 1.0) -> T:
