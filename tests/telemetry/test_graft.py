@@ -86,6 +86,19 @@ def test_ids_are_ours_so_that_a_runtime_can_take_no_place_in_the_tree() -> None:
     assert len(found[0].id) == 16
 
 
+def test_a_root_that_has_joined_the_trace_by_itself_stays_under_the_call() -> None:
+    (found,) = graft().take([span("1", "turn", parent=CALL)])
+    assert found.parent == CALL
+
+
+def test_a_common_name_stands_in_where_the_conventions_one_is_missing() -> None:
+    assert allowed({"model": "m", "tool_name": "shell"}) == {
+        "gen_ai.request.model": "m",
+        "gen_ai.tool.name": "shell",
+    }
+    assert allowed({"gen_ai.request.model": "m", "model": "other"}) == {"gen_ai.request.model": "m"}
+
+
 @pytest.mark.parametrize("name", ["noise", "step"])
 def test_a_circle_of_parents_hangs_under_the_call(name: str) -> None:
     kept = graft()

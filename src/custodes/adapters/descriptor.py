@@ -125,8 +125,9 @@ class Descriptor(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: Endpoint | None = None
     readiness: Readiness = Readiness()
     spans: dict[str, Operation] = {}
-    """By name, those of its own telemetry's spans that may be passed on: it sends them to the OTLP address in
-    its attempt's ``OTEL_EXPORTER_OTLP_ENDPOINT``, and cannot join a trace by itself."""
+    """By name, those of its own telemetry's spans that may be passed on, where it sends them to the OTLP
+    address in its attempt's ``OTEL_EXPORTER_OTLP_ENDPOINT``: it cannot join a trace by itself, or sends far
+    more than anybody wants to see."""
     origin: Literal["builtin", "project", "entry_point"] = "builtin"
     folder: str = ""
     """Where its dispatch module stands (the built-in's own folder where a project only overrides)."""

@@ -58,8 +58,10 @@ RENAMED = {
     "gen_ai.usage.prompt_tokens": names.INPUT_TOKENS,
     "gen_ai.usage.completion_tokens": names.OUTPUT_TOKENS,
     "gen_ai.tool.call_id": "gen_ai.tool.call.id",
+    "model": names.REQUEST_MODEL,
+    "tool_name": "gen_ai.tool.name",
 }
-"""Older names that runtimes still use (the registry's deprecations)."""
+"""Older names that runtimes still use (the registry's deprecations), and two that are common."""
 _SUBJECTS: dict[str, tuple[str, Kind, tuple[str, ...]]] = {
     "chat": (names.REQUEST_MODEL, "client", (names.PROVIDER_NAME,)),
     "execute_tool": ("gen_ai.tool.name", "internal", ("gen_ai.tool.name",)),
@@ -141,7 +143,8 @@ class Graft:
         while parent in self._known and parent not in climbed:
             climbed.add(parent)
             parent = self._known[parent]
-        if not parent or parent in climbed or parent == child.id:
+        # Its root hangs under the call already where it has joined the trace by itself.
+        if parent in ("", self.under, child.id) or parent in climbed:
             return self.under
         if parent not in self._given:
             self._named.setdefault(parent, child)
@@ -179,6 +182,8 @@ def allowed(attributes: Mapping[str, object]) -> dict[str, Value]:
     found: dict[str, Value | None] = {}
     for given, value in attributes.items():
         name = RENAMED.get(given, given)
+        if name != given and name in attributes:
+            continue
         kinds = ALLOWED.get(name)
         if kinds is None or type(value) not in kinds:
             continue

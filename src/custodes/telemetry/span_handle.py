@@ -170,6 +170,7 @@ class SpanHandle:
         async with relay.serving():
             yield {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": relay.url,
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{relay.url}/v1/traces",
                 "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             }
         self.set(relayed_spans=graft.passed_on, left_out_spans=graft.left_out)
