@@ -85,6 +85,8 @@ class Target:
     differs: Mapping[str, Expected] = field(default_factory=dict)
     reads_with_shell: bool = False
     """Whether read-only work has a shell, so that something must keep it from writing."""
+    resumes_next_minute: bool = False
+    """It loses a thread that is gone on with in the very minute it began (its file is named by that)."""
     sits_out: str = ""
     """Why it tries again here for longer than a case may take ("" where it does not)."""
     cautious: Callable[[Path], None] | None = None

@@ -38,6 +38,7 @@ TARGETS = (
         aim=gemini.aim,
         cautious=gemini.cautious,
         differs={"usage_limit": Expected("capacity", retryable=True)},  # nor this one the reset of a plan's
+        resumes_next_minute=True,
         sits_out="" if heeded(agents.HOME / "gemini.json") else "others than root may write to our settings",
     ),
 )
