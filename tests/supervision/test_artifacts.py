@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+import custodes
+from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.supervision import artifacts
 from custodes.supervision.artifacts import verified
 from custodes.supervision.evidence import Artifact, Evidence, parse
+from support import scripted
 
 TEXT = b"a report\n"
 SHA256 = hashlib.sha256(TEXT).hexdigest()
@@ -76,3 +80,25 @@ async def test_no_more_is_read_for_one_answer_than_the_bound(
     first, second = (await verified(naming(*told), tmp_path)).artifacts
     assert (first.verified, second.verified) == (True, None)
     assert second.problem == f"is too large to look at ({len(TEXT)} bytes; 1 are left of the bound)"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["explicit", "adaptive"])
+async def test_what_a_child_names_is_looked_at_before_its_parent_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Above and below the adaptive gate alike."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    script = scripted.install(tmp_path, "one")
+    scripted.configure(tmp_path, mode=mode)
+    (tmp_path / "report").write_bytes(TEXT)
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        told = [{"path": "report", "sha256": SHA256, "verified": False}, {"path": "gone", "verified": True}]
+        return DispatchResult(text=json.dumps({"summary": "s", "artifacts": told}))
+
+    script.acts.append(act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(custodes.Work(role="analyst", prompt="x"))
+    assert outcome.evidence is not None
+    assert [each.verified for each in outcome.evidence.artifacts] == [True, False]

@@ -406,3 +406,34 @@ async def test_the_host_s_own_dispatch_is_never_put_on_record(
     assert (statuses(end), end.run, end.bundle.degraded) == (["done"] * 3, "", ())
     assert all(outcome.native is not None for outcome in end.outcomes)
     assert not (tmp_path / ".coding-os" / "custodes.db").exists()
+
+
+@pytest.mark.anyio
+async def test_a_child_that_runs_a_plan_has_its_steps_done_by_its_owner(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(steps=(step("find"), step("check", "find")))
+    ends: list[PlanEnd] = []
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        with monkeypatch.context() as environment:
+            for name, value in request.environment.items():
+                environment.setenv(name, value)
+            nested = custodes.Supervision(tmp_path)
+        async with nested, nested.conversation("nested") as child:
+            ends.append(await run_plan(child, plan))
+        return await scripted.answer(request, progress)
+
+    script.acts.append(act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(custodes.Work(role="reviewer", prompt="run a plan"))
+    assert outcome.status == "done"
+    (end,) = ends
+    assert statuses(end) == ["done", "done"]
+    assert '"summary":"do find"' in script.requests[-1].prompt
+    async with RecordFile(tmp_path) as file:
+        seen = await file.plan(end.run)
+        rows = {row.run_id: row for row in await file.conversation("c")}
+    assert seen is not None
+    assert [each.status for each in seen.steps] == ["done", "done"]
+    assert {rows[each.run_id].parent_run for each in seen.steps if each.run_id} == {outcome.run_id}

@@ -24,7 +24,7 @@ _CHUNK = 1024 * 1024
 async def verified(evidence: Evidence, project: Path) -> Evidence:
     """The evidence with what is true of each artifact. Ask while the work's scope is still held.
 
-    Files are read in a thread; cancelled, nobody waits for it. An artifact without a problem is verified.
+    Files are read in a thread; cancelled, nobody waits for it.
     """
     if not evidence.artifacts:
         return evidence

@@ -26,6 +26,7 @@ from custodes.policy.catalog import serves
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
 from custodes.supervision.admission import Admission, Confirm, Settle, Traced
+from custodes.supervision.artifacts import verified
 from custodes.supervision.events import AttemptEnded, AttemptProgress, AttemptStarted, Event
 from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema_for
 from custodes.supervision.health import settle
@@ -363,6 +364,8 @@ async def run_plainly(plain: Plain, registry: Registry, project: Path) -> Outcom
 
     result = await call_runtime(registry, request, route.adapter, watch)
     evidence, failure = evidence_of(plain.role, result, accepted=accepted)
+    if evidence is not None:
+        evidence = await verified(evidence, project)
     return Outcome(
         run_id=plain.run_id,
         role=plain.role,

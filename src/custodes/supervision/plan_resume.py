@@ -112,7 +112,7 @@ async def _known(connection: Connection, run: str, plan: Plan | None, *, replan:
     if row is None:
         raise PlanRunError(f"there is no plan run {run!r} on record; `cos runs list` shows those there are")
     refuse_owned(row)
-    if plan is not None and plan.digest != row.digest and not replan:
+    if plan is not None and plan.digest != row.plan.digest and not replan:
         raise PlanRunError(
             f"the plan of run {run} has changed since it began; --replan goes on with the new one, and keeps "
             "the done steps that neither changed nor build upon what did"
