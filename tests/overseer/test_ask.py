@@ -69,8 +69,7 @@ async def test_without_its_key_nothing_is_asked_and_no_secret_told(
         answer = await asked(provider, **changes)
         assert (answer.trouble, provider.asked) == ("key", [])
         assert says in answer.detail
-        assert KEY not in answer.detail or "-c" in str(changes), answer.detail
-        assert f"{KEY}\n" not in answer.detail
+        assert KEY not in answer.detail
 
 
 async def test_silence_refusal_and_nonsense_are_told_apart() -> None:

@@ -14,7 +14,7 @@ from custodes.overseer.config import Config
 from custodes.overseer.holder import AlreadyRunning
 from custodes.overseer.incident import Incident
 from custodes.overseer.notify import NotDelivered
-from custodes.store import Connection, Database
+from custodes.store import Database
 from custodes.supervision.breaker import Pool
 from custodes.supervision.clock import after, now
 from custodes.supervision.pool_table import load_pools, save_pools
@@ -111,17 +111,6 @@ async def test_of_two_one_runs_and_a_tick_leaves_it_to_it(project: Path) -> None
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: daemon.run(project, found, started=ready.set))
             await ready.wait()
-            other = Database.open(project / DATABASE, MIGRATIONS)
-            database = await other
-
-            async def somebody_else(connection: Connection) -> None:
-                await connection.execute_fetchall(
-                    "UPDATE overseer_holder SET body = json_set(body, '$.owner[0]', 1, '$.owner[1]', 1.0, "
-                    "'$.owner[3]', 'elsewhere')"
-                )
-
-            await database.write(somebody_else, 5)
-            await database.aclose()
             with pytest.raises(AlreadyRunning):
                 await daemon.tick(project, found)
             with pytest.raises(AlreadyRunning):

@@ -24,13 +24,12 @@ async def test_one_overseer_holds_a_project_until_it_leaves_or_is_proven_dead(tm
     try:
         mine = await holder.take(database, now())
         with pytest.raises(AlreadyRunning, match=f"pid {ME.pid}"):
-            await holder.take(database, now(), Owner(1, 1.0, ME.boot, ME.space))
+            await holder.take(database, now())
         await holder.leave(database, mine)
         await holder.take(database, now(), DEAD)
-        await holder.take(database, now())
-        rebooted = msgspec.structs.replace(ME, boot="an earlier boot")
+        mine = await holder.take(database, now())
         await holder.leave(database, mine)
-        await holder.take(database, now(), rebooted)
+        await holder.take(database, now(), msgspec.structs.replace(ME, boot="an earlier boot"))
         await holder.take(database, now())
     finally:
         await database.aclose()

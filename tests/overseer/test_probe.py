@@ -81,7 +81,7 @@ def test_a_window_that_is_spent_for_long_is_a_limit_though_the_answer_was_good()
 
 
 def test_a_list_names_what_is_served_and_what_is_not() -> None:
-    listed = {"data": [{"id": "p/m"}, {"id": "q/o"}, {"id": 7}, "odd"]}
+    listed = {"data": [{"id": "p/m"}, {"id": "q/o"}, {"id": 7}, "odd", {"id": "--help"}, {"id": "a b"}]}
     found = judged(status=200, body=listed)
     assert (found.served, found.absent) == (("p/m", "q/o"), ("n",))
 

@@ -55,6 +55,8 @@ def test_the_shipped_example_is_the_seeds_whole_table() -> None:
         ({"providers": {"a": {"quota_reset": "dayly"}}}, "did you mean 'daily'?"),
         ({"providers": {"a": {"probe": "complete"}}}, "providers.a.probe: invalid enum value 'complete'"),
         ({"providers": {"a": {"expect": [2]}}}, "providers.a.expect"),
+        ({"row": {"primary": "a/-rf"}}, "fallback_matrix.w.primary: 'a/-rf' must be provider/model"),
+        ({"providers": {"a": {"models": ["x y"]}}}, "providers.a.models: 'x y' is no model's id"),
         ({"row": {"primary": "one"}}, "fallback_matrix.w.primary: 'one' must be provider/model"),
         ({"row": {"fallbacks": ["bb/two"]}}, "there is no provider 'bb'"),
         ({"row": {"last_resort": "d"}}, "fallback_matrix.w.last_resort: there is no provider 'd'"),

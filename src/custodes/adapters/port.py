@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -142,8 +143,17 @@ class ProfileSetting(msgspec.Struct, frozen=True, kw_only=True):
         return self.model == wanted.model and all(want is None or want == here for want, here in stated)
 
     def __str__(self) -> str:
-        where = [part for part in (self.provider, self.base_url) if part]
+        where = [part for part in (self.provider, _place(self.base_url or "")) if part]
         return f"{self.model} ({', '.join(where)})" if where else self.model
+
+
+def _place(url: str) -> str:
+    """A URL without what may be a secret in it; "" where it is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else ""
 
 
 class SwitchError(Exception):

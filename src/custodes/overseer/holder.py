@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import msgspec
 
 from custodes.store import Connection, Database
@@ -16,8 +18,9 @@ taken for its end. Two at once would do no harm that lasts: incidents are single
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` in wall seconds."""
+    """``since`` in wall seconds. ``id`` tells two in one process apart."""
 
+    id: str
     owner: Owner
     since: float
     beat: Now
@@ -44,11 +47,11 @@ class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the st
 
 async def take(database: Database, now: Now, me: Owner | None = None) -> Holder:
     """Be the project's overseer. :raises AlreadyRunning: another one is."""
-    mine = Holder(owner=me or this_process(), since=now.wall, beat=now)
+    mine = Holder(id=uuid.uuid4().hex, owner=me or this_process(), since=now.wall, beat=now)
 
     async def fold(connection: Connection) -> Holder | None:
         found = await look(connection)
-        if found is not None and found.owner != mine.owner and not found.gone(now):
+        if found is not None and not found.gone(now):
             return found
         await _put(connection, mine)
         return None
@@ -64,7 +67,7 @@ async def beat(database: Database, mine: Holder, now: Now) -> None:
 
     async def fold(connection: Connection) -> Holder | None:
         found = await look(connection)
-        if found is not None and found.owner != mine.owner:
+        if found is not None and found.id != mine.id:
             return found
         await _put(connection, msgspec.structs.replace(mine, beat=now))
         return None
@@ -79,7 +82,7 @@ async def leave(database: Database, mine: Holder) -> None:
 
     async def fold(connection: Connection) -> None:
         found = await look(connection)
-        if found is not None and found.owner == mine.owner:
+        if found is not None and found.id == mine.id:
             await connection.execute_fetchall("DELETE FROM overseer_holder")
 
     await database.write(fold, wait_s=5.0)

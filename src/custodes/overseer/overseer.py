@@ -39,7 +39,6 @@ RETRY_MOST_S = 3_600.0
 WRITE_S = 5.0
 """How long a commit may wait for other writers of the file, in seconds."""
 
-
 Observer = Callable[[str, Incident], None]
 """Called with ``opened``, ``moved`` or ``resolved``; returns at once and never raises."""
 
@@ -173,10 +172,6 @@ class Overseer:
             for name, row in self.config.fallback_matrix.items()
         )
 
-    async def look(self) -> None:
-        """Read every profile's setting, and change nothing but what is known of it here."""
-        await self._read_profiles()
-
     # -- Profiles
 
     async def _read_profiles(self) -> None:
@@ -263,7 +258,10 @@ class Overseer:
             record, failed=str(error), failures=failures, retry=after(wait, self._now())
         )
         if not error.changed and name in self._begun:
-            await self._drop(name)
+            try:
+                await self._drop(name)
+            except StoreError as problem:
+                logger.warning("%s: the end of its switch is not on the disk yet: %s", name, problem)
 
     def _forget_failure(self, name: str) -> None:
         """A switch that failed is wanted no more."""

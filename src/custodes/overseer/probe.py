@@ -18,6 +18,7 @@ status; a key that cannot be had                                         never a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -28,6 +29,8 @@ from custodes.adapters import foreign, waits
 from custodes.overseer.config import ProviderConfig
 
 VerdictKind = Literal["good", "slow", "timeout", "limited", "needs_person", "down", "misconfigured"]
+MODEL = re.compile(r"[A-Za-z0-9@][^\s\x00-\x1f\x7f]{0,199}")
+"""A model's id, as far as one from outside may become a word of a command line: never an option."""
 WINDOW_S = 60
 """A spent rate-limit window that is over within these seconds is no limit worth a switch."""
 
@@ -146,7 +149,7 @@ def _listed(body: Any) -> tuple[str, ...]:
     if not isinstance(entries, list):
         return ()
     ids = (foreign.text(foreign.mapping(entry).get("id")) for entry in entries[:5_000])
-    return tuple(each for each in ids if 0 < len(each) <= 200)
+    return tuple(each for each in ids if MODEL.fullmatch(each))
 
 
 def _spent_window(headers: Mapping[str, str], now: datetime) -> int | None:

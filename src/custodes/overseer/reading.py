@@ -25,6 +25,7 @@ from custodes.overseer.config import (
     Template,
     Usage,
 )
+from custodes.overseer.probe import MODEL
 from custodes.overseer.quota import parse_reset
 
 FILE = "supervisor.yaml"
@@ -116,6 +117,9 @@ class _Reader:
             raise self.wrong(where, "has both key_env and key_command; one of them would work")
         if not found.expect or not all(100 <= status <= 599 for status in found.expect):
             raise self.wrong(f"{where}.expect", "must be a list of HTTP statuses, as [200]")
+        for model in found.models:
+            if not MODEL.fullmatch(model):
+                raise self.wrong(f"{where}.models", f"{model!r} is no model's id")
         if found.slow_seconds is not None and found.slow_seconds <= 0:
             raise self.wrong(f"{where}.slow_seconds", "must be above 0")
         try:
@@ -169,7 +173,7 @@ class _Reader:
 
     def choice(self, value: Any, where: str, providers: Mapping[str, ProviderConfig]) -> Choice:
         provider, slash, model = value.partition("/") if isinstance(value, str) else ("", "", "")
-        if not slash or not provider.strip() or not model.strip():
+        if not slash or not provider or not MODEL.fullmatch(model):
             raise self.wrong(where, f"{value!r} must be provider/model, as grok-cli/grok-4.5")
         if provider not in providers:
             raise self.wrong(where, f"there is no provider '{provider}'; {instead(provider, providers)}")

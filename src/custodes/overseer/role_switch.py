@@ -11,7 +11,7 @@ from custodes.adapters.registry import Registry
 from custodes.policy.catalog import Catalog
 from custodes.policy.patch import PolicyPatch, TargetPatch
 from custodes.policy.roles import is_role, unknown_role
-from custodes.policy.settings import Settings, SettingsError
+from custodes.policy.settings import Settings, SettingsError, Snapshot
 
 ORCHESTRATOR = "orchestrator"
 
@@ -25,34 +25,43 @@ class RoleSwitch:
         self._settings = Settings(project)
 
     async def read(self, profile: str) -> ProfileSetting:
+        return _setting(profile, await anyio.to_thread.run_sync(self._snapshot, profile))
+
+    def _snapshot(self, profile: str) -> Snapshot:
         if profile != ORCHESTRATOR and not is_role(profile):
             raise SwitchError(unknown_role(profile))
         try:
-            policy = (await anyio.to_thread.run_sync(self._settings.read)).policy
+            return self._settings.read()
         except SettingsError as error:
             raise SwitchError(str(error)) from error
-        target = policy.orchestrator if profile == ORCHESTRATOR else policy.roles.get(profile)
-        if target is None or not target.adapter:
-            raise SwitchError(f"the policy names no adapter for '{profile}'; `cos supervision set` does")
-        return ProfileSetting(model=target.model, provider=target.adapter)
 
     async def switch(self, profile: str, wanted: ProfileSetting, expected: ProfileSetting) -> None:
-        found = await self.read(profile)
-        if not found.holds(expected):
+        snapshot = await anyio.to_thread.run_sync(self._snapshot, profile)
+        if not (found := _setting(profile, snapshot)).holds(expected):
             raise SwitchError(f"'{profile}' was set to {found} meanwhile; it is left so")
         if wanted.provider is None:
             raise SwitchError(f"'{profile}': the policy needs an adapter beside the model {wanted.model}")
         target = TargetPatch(adapter=wanted.provider, model=wanted.model)
         whole = {"orchestrator": target} if profile == ORCHESTRATOR else {"roles": {profile: target}}
-        await anyio.to_thread.run_sync(self._patch, PolicyPatch(**whole))
+        await anyio.to_thread.run_sync(self._patch, PolicyPatch(**whole), snapshot.digest)
         if not (now := await self.read(profile)).holds(wanted):
             raise SwitchError(f"'{profile}' was set to {wanted}, but reads back as {now}", changed=True)
 
     async def recover(self, profile: str) -> bool:  # noqa: ARG002 - nothing is ever half done
         return False
 
-    def _patch(self, change: PolicyPatch) -> None:
+    def _patch(self, change: PolicyPatch, based_on: str) -> None:
         try:
-            self._settings.patch(change, Catalog.of(Registry.discover(self._project), readiness=False))
+            self._settings.patch(
+                change, Catalog.of(Registry.discover(self._project), readiness=False), based_on
+            )
         except SettingsError as error:
             raise SwitchError(str(error)) from error
+
+
+def _setting(profile: str, snapshot: Snapshot) -> ProfileSetting:
+    policy = snapshot.policy
+    target = policy.orchestrator if profile == ORCHESTRATOR else policy.roles.get(profile)
+    if target is None or not target.adapter:
+        raise SwitchError(f"the policy names no adapter for '{profile}'; `cos supervision set` does")
+    return ProfileSetting(model=target.model, provider=target.adapter)
