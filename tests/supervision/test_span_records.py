@@ -46,7 +46,8 @@ async def reviewed(project: Path) -> tuple[AttemptView, ...]:
     """A fan-out with a limit, a fallback, a blocked candidate, a refusal and one work alone."""
     script = scripted.install(project, "one", "two")
     scripted.configure(project, fallback_policy="next_eligible", max_parallel=1)
-    script.acts.append(scripted.limit(retry_after_s=60))
+    script.acts.append(scripted.begun(scripted.limit(retry_after_s=60)))
+    script.acts.extend([scripted.begun()] * 2)
     async with custodes.Supervision(project) as supervision, supervision.conversation("talk") as parent:
         async with parent.fan_out(name="review") as fan:
             fan.start(Work(role="reviewer", prompt="look"))

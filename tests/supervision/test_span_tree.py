@@ -103,6 +103,7 @@ async def test_a_child_that_is_refused_has_a_span_and_its_row_knows_it(
 async def test_a_row_names_every_span_of_its_line(
     tmp_path: Path, script: scripted.Script, span_watch: SpanWatch
 ) -> None:
+    script.acts.append(scripted.begun())
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
         async with parent.fan_out(name="review") as fan:
             fan.start(Work(role="reviewer", prompt="look"))

@@ -7,6 +7,7 @@ returns a result. Without one, the runtime answers at once with the evidence ``{
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -87,6 +88,16 @@ def runtime(descriptor: Descriptor) -> ScriptedRuntime:
 async def answer(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
     progress(Progress(kind="output", chars=1))
     return DispatchResult(text=json.dumps({"summary": request.prompt}))
+
+
+def begun(act: Act = answer) -> Act:
+    """As a native program does it: it says that it has started, before anything else."""
+
+    async def started(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        progress(Progress(kind="started", pid=os.getpid()))
+        return await act(request, progress)
+
+    return started
 
 
 def fail(failure: Failure) -> Act:

@@ -155,8 +155,13 @@ async def test_what_the_block_raises_passes_as_it_is_and_a_cancel_goes_on(taken:
     with pytest.raises(ValueError, match="as it is"):
         async with taken.relay().serving():
             raise ValueError("as it is")
+    orphan = SpanRecord(trace="c" * 32, id="d" * 16, parent="e" * 16, name="step", begun=1, ended=2)
     with anyio.CancelScope() as scope:
-        async with taken.relay().serving():
+        relay = taken.relay()
+        async with relay.serving(), httpx2.AsyncClient() as client:
+            await client.post(f"{relay.url}/v1/traces", content=write_json([orphan]), headers=JSON)
             scope.cancel()
             await anyio.sleep_forever()
     assert scope.cancelled_caught
+    assert taken[0].parent == taken[1].id  # its parent never came, and is stood in for all the same
+    assert taken[1].parent == CALL

@@ -80,6 +80,7 @@ class AttemptRun:
     mends: Repair | None = None
     _accepted: bool = False
     _tool_calls: int = 0
+    _calling: SpanHandle | None = None
     _used: Usage | None = None
     """What the runtime has reported so far."""
     _short: Shortfall | None = None
@@ -177,7 +178,7 @@ class AttemptRun:
             model=route.model,
             effort=route.effort,
         ) as span:
-            self._note_trace(span)
+            self._calling = span
             nest = Nest(job, self.places, parent, self.services.database)
             environment = {**nest.environment(self.services.project), **span.traceparent()}
             if descriptor.can("trace_context"):
@@ -219,9 +220,10 @@ class AttemptRun:
                 span.end(error_type=result.failure.category)
             return result
 
-    def _note_trace(self, span: SpanHandle) -> None:
-        """For the spans of an owner that is killed. It waits for nothing: without it, they lack their ids."""
-        if (trace := span.lineage()) is None:
+    def _note_trace(self) -> None:
+        """A program has started, whose own spans will name the call's: should this owner be killed, whoever
+        tells its spans knows their ids. It waits for nothing."""
+        if self._calling is None or (trace := self._calling.lineage()) is None:
             return
         try:
             self.services.health.tell(Traced(self.admission.ticket, trace))
@@ -230,6 +232,8 @@ class AttemptRun:
 
     def _on_progress(self, progress: Progress) -> None:
         self._tool_calls += progress.kind == "tool"
+        if progress.kind == "started":
+            self._note_trace()
         if progress.kind in AT_WORK and not self._accepted:
             self._accepted = True
             self._confirm()

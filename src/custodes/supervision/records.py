@@ -102,8 +102,8 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     fan_out: Group | None = None
     """None for work that was asked for alone."""
     trace: Lineage | None = None
-    """Where it stands in its trace; None where nothing is traced. Known down to the child at admission, down
-    to the call of the runtime a moment later."""
+    """Where it stands in its trace; None where nothing is traced. Known down to the child at admission, and
+    down to the call once the runtime's program has started."""
 
 
 _COLUMNS = AttemptRow.__struct_fields__

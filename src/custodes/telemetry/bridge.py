@@ -65,6 +65,13 @@ class Bridge:
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
+    @property
+    def takes_records(self) -> bool:
+        """Whether ``emit`` gets anywhere: the provider is the SDK's own."""
+        from opentelemetry.sdk.trace import Tracer
+
+        return isinstance(self._tracer, Tracer)
+
     def emit(self, records: Iterable[SpanRecord]) -> None:
         """Hand on spans that were not made here (:mod:`~custodes.telemetry.emission`)."""
         from custodes.telemetry.emission import emit

@@ -57,19 +57,21 @@ class Relay:
         port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - of a socket, not of a query
         self.url = f"http://127.0.0.1:{port}/{self._word}"
         raised: Exception | None = None
-        async with listener, anyio.create_task_group() as group:
-            group.start_soon(listener.serve, self._connected)
-            try:
-                yield
-            except Exception as error:
-                raised = error  # passes as it is, not in the group's own
-            finally:
-                with anyio.move_on_after(LAST_S, shield=True):
-                    while self._busy:
-                        self._idle = anyio.Event()
-                        await self._idle.wait()
-                group.cancel_scope.cancel()
-        self._emit(self.graft.finish())
+        try:
+            async with listener, anyio.create_task_group() as group:
+                group.start_soon(listener.serve, self._connected)
+                try:
+                    yield
+                except Exception as error:
+                    raised = error  # passes as it is, not in the group's own
+                finally:
+                    with anyio.move_on_after(LAST_S, shield=True):
+                        while self._busy:
+                            self._idle = anyio.Event()
+                            await self._idle.wait()
+                    group.cancel_scope.cancel()
+        finally:
+            self._emit(self.graft.finish())
         if raised is not None:
             raise raised
 

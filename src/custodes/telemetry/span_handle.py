@@ -158,7 +158,10 @@ class SpanHandle:
         :returns: the variables that lead the runtime here; empty where nothing of the trace is exported.
         """
         lineage = self.lineage() if wanted else None
-        if self._bridge is None or self._span is None or lineage is None or not lineage.sampled:
+        if self._bridge is None or self._span is None or lineage is None:
+            yield {}
+            return
+        if not lineage.sampled or not self._bridge.takes_records:
             yield {}
             return
         from custodes.telemetry.graft import Graft
@@ -167,13 +170,15 @@ class SpanHandle:
         under = self._bridge.span_id(self._span)
         graft = Graft(lineage.trace, under, wanted, provider, contents.attributes)
         relay = Relay(graft, self._bridge.emit)
-        async with relay.serving():
-            yield {
-                "OTEL_EXPORTER_OTLP_ENDPOINT": relay.url,
-                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{relay.url}/v1/traces",
-                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-            }
-        self.set(relayed_spans=graft.passed_on, left_out_spans=graft.left_out)
+        try:
+            async with relay.serving():
+                yield {
+                    "OTEL_EXPORTER_OTLP_ENDPOINT": relay.url,
+                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{relay.url}/v1/traces",
+                    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+                }
+        finally:
+            self.set(relayed_spans=graft.passed_on, left_out_spans=graft.left_out)
 
     def __enter__(self) -> Self:
         return self
