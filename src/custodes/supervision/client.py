@@ -178,7 +178,9 @@ class Ask:
         pid = posted.request.owner.pid
         if reply is not None:
             try:
-                self.outcome = msgspec.json.decode(reply, type=Outcome)
+                outcome = msgspec.json.decode(reply, type=Outcome)
+                work = self._nested.work  # an owner that lost a request no longer knows what was asked
+                self.outcome = msgspec.structs.replace(outcome, role=work.role, name=work.label)
             except msgspec.DecodeError as error:  # the owner runs another version
                 self._lose(posted, f"the owner's reply cannot be read here: {error}")
         elif posted.dead:
