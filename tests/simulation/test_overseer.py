@@ -121,7 +121,7 @@ def simulated() -> dict[str, object]:
 
 
 @pytest.mark.trio
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1])
 async def test_a_day_of_random_faults_keeps_every_promise(tmp_path: Path, seed: int) -> None:
     async with world(tmp_path, config(**simulated())) as w:
         await live(w, seed, 288)

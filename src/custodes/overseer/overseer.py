@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 import anyio
 import msgspec
 
-from custodes.adapters.port import ProfileSwitch, SwitchError
+from custodes.adapters.port import ProfileSetting, ProfileSwitch, SwitchError
 from custodes.overseer import tables
 from custodes.overseer.config import Config
 from custodes.overseer.decide import Decision, ProfileRecord, decide, taken_up
@@ -277,6 +277,9 @@ class Overseer:
             actuator = self._actuator(self.config.fallback_matrix[name].actuator)
             await actuator.recover(name)
             read = await actuator.read(name)
+            if not read.holds(intent.new) and _between(read, intent.old, intent.new):
+                await actuator.switch(name, intent.new, read)
+                read = intent.new
             if read.holds(intent.new):
                 await self._moved(intent)
                 return
@@ -328,6 +331,14 @@ class Overseer:
                 await self._journal.write(event, incident, self._now())
             if self._observer is not None:
                 self._observer(event, incident)
+
+
+def _between(read: ProfileSetting, old: ProfileSetting, new: ProfileSetting) -> bool:
+    """Whether it was left half way: some of the old, some of the new, and nothing of anybody else's."""
+    if read.holds(old):
+        return False
+    fields = ((getattr(each, name) for each in (read, old, new)) for name in ProfileSetting.__struct_fields__)
+    return all(here in (was, will) or (was is None and will is None) for here, was, will in fields)
 
 
 _MOVED = ("action", "error_code", "old_model", "new_model", "detail", "recovery_eta")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+import anyio
 import msgspec
 
 from custodes.adapters import foreign
@@ -13,6 +15,7 @@ from custodes.adapters.process import ProcessResult, ProgramError, base_environm
 from custodes.overseer.config import Commands
 
 TIMEOUT_S = 30.0
+_PLACE = re.compile(r"\{(\w+)\}")
 
 
 class ProgramSwitch:
@@ -39,15 +42,25 @@ class ProgramSwitch:
         found = await self.read(profile)
         if not found.holds(expected):
             raise SwitchError(f"'{profile}' was set to {found} meanwhile; it is left so")
-        problem = await self._set(profile, wanted)
-        now = await self.read(profile)
-        if now.holds(wanted):
-            return
-        if not now.holds(expected):
-            await self._set(profile, expected)  # half done: back to where it stood
-            if not (now := await self.read(profile)).holds(expected):
-                raise SwitchError(f"'{profile}' is left at {now}, half way to {wanted}", changed=True)
-        raise SwitchError(problem or f"command.switch ended well, but '{profile}' still reads as {now}")
+        try:
+            problem = await self._set(profile, wanted)
+            now = await self.read(profile)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._put_back(profile, found, wanted)
+            raise
+        if not now.holds(wanted):
+            now = await self._put_back(profile, found, wanted)
+            raise SwitchError(problem or f"command.switch ended well, but '{profile}' still reads as {now}")
+
+    async def _put_back(self, profile: str, before: ProfileSetting, wanted: ProfileSetting) -> ProfileSetting:
+        """What it reads as, which is as before. :raises SwitchError: it cannot be brought to."""
+        if (now := await self.read(profile)).holds(before):
+            return now
+        await self._set(profile, before)
+        if not (now := await self.read(profile)).holds(before):
+            raise SwitchError(f"'{profile}' is left at {now}, half way to {wanted}", changed=True)
+        return now
 
     async def recover(self, profile: str) -> bool:  # noqa: ARG002 - the reading tells where it stands
         return False
@@ -65,11 +78,7 @@ class ProgramSwitch:
         return ""
 
     async def _run(self, argv: tuple[str, ...], profile: str, words: dict[str, str]) -> ProcessResult:
-        filled = []
-        for word in argv:
-            for name, value in words.items():
-                word = word.replace(f"{{{name}}}", value)
-            filled.append(word)
+        filled = [_PLACE.sub(lambda place: words.get(place[1], place[0]), word) for word in argv]
         try:
             ended = await run_program(
                 filled,
