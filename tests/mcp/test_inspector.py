@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from custodes.mcp.tools import TOOLS
+
 INSPECTOR = "@modelcontextprotocol/inspector@0.15.0"
 
 pytestmark = [
@@ -33,7 +35,7 @@ def inspect(project: Path, method: str, *words: str) -> Any:
 
 def test_the_inspector_lists_the_tools_and_calls_them(programs: Path) -> None:
     listed = inspect(programs, "tools/list")["tools"]
-    assert len(listed) == 6
+    assert [tool["name"] for tool in listed] == [tool.name for tool in TOOLS]
     call = ("tools/call", "--tool-name")
     changed = inspect(
         programs, *call, "cos_supervision_config", "--tool-arg", "action=set", "--tool-arg", "max_parallel=5"
