@@ -140,6 +140,7 @@ def test_at_the_first_sight_any_choice_of_the_row_is_taken_as_it_is_found() -> N
     fresh = ProfileRecord(profile="w")
     assert [up(fresh, str(each)).choice for each in (ONE, TWO, THREE)] == [ONE, TWO, THREE]
     assert up(fresh, "x").hand == "x"
+    assert up(fresh, "").hand == "no model"
 
 
 def test_later_only_its_own_setting_and_the_primary_are_the_overseers() -> None:

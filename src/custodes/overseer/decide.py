@@ -115,7 +115,7 @@ def taken_up(
     else:
         found = next((each for each in (own, row.primary) if is_set_to(each)), None)
     if found is None:
-        return msgspec.structs.replace(record, hand=str(read), problem="")
+        return msgspec.structs.replace(record, hand=str(read).strip() or "no model", problem="")
     # A row that was edited no longer has the old choice: it is left for the primary, in time.
     return msgspec.structs.replace(record, choice=found, hand="", problem="")
 

@@ -20,9 +20,8 @@ from custodes.supervision.clock import Now
 
 ETA_MOVED_S = 60
 """An expected recovery that moved by less is not written again."""
-
-
 _ENDERS = {"cooldown": "overseer", "hand": "a person, who set it back"}
+"""Who ends an incident of a kind, by what ended it."""
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +111,9 @@ def _end(
     choice = Choice(provider, incident.model)
     if standing(choice, watches) not in ("well", "unknown", "misconfigured"):
         return ""
-    if choice == config.fallback_matrix[profile].primary and record.choice != choice:
-        return ""
-    return "overseer" if incident.new_model else "recovered"
+    if choice != config.fallback_matrix[profile].primary or not incident.new_model:
+        return "recovered"
+    return "overseer" if record.choice == choice else ""
 
 
 def _expected(incident: Incident, watches: Mapping[str, Watch], now: Now) -> Incident:

@@ -61,7 +61,9 @@ class Due(msgspec.Struct, Message[float], frozen=True):
     endpoint: Endpoint
 
 
-class PoolsSeen(msgspec.Struct, Message[None], frozen=True):
+class PoolsSeen(msgspec.Struct, Message[bool], frozen=True):
+    """The pools as they stand. Replied with whether that could be kept."""
+
     pools: dict[str, Pool]
 
 
@@ -101,12 +103,16 @@ class Desk(Actor):
         return self._over(message.endpoint, resting)
 
     @handles(PoolsSeen)
-    async def pools_seen(self, message: PoolsSeen) -> None:
+    async def pools_seen(self, message: PoolsSeen) -> bool:
+        kept = False
         try:
-            if await self._overseer.see_pools(message.pools) and self._overseer.ready:
+            changed = await self._overseer.see_pools(message.pools)
+            kept = True
+            if changed and self._overseer.ready:
                 await self._act()
         except* StoreError as errors:
             logger.warning("what work met with is not kept: %s", errors.exceptions[0])
+        return kept
 
     async def _act(self) -> None:
         await self._overseer.act()
@@ -179,10 +185,9 @@ class PoolLook(Actor):
             try:
                 if (found := await self._database.read(_version)) != version:
                     pools = await self._database.read(lambda c: load_pools(c, self._names))
-                    version = found
-                    if pools != seen:
+                    if pools != seen and await self._desk().ask(PoolsSeen(pools)):
                         seen = pools
-                        await self._desk().ask(PoolsSeen(pools))
+                    version = found if pools == seen else None  # not kept: again at the next look
             except StoreError as error:
                 logger.warning("the pools cannot be looked at: %s", error)
             await anyio.sleep(LOOK_S)
