@@ -2,7 +2,7 @@
 
     python bench/health.py [--backend trio] [--peers-in FOLDER] [--no-peers]
 
-The floor is the same reads and writes through a bare portal: aiosqlite in anyio's blocking portal, the same
+The floor is the same reads and writes by hand: the standard library's sqlite3 in a worker thread, the same
 pragmas and the same SQL, no actor, no rule. Rounds are interleaved, so that a noisy disk is noisy for both;
 a ratio is the median of the rounds' own. The peers (other breakers) are installed by pip into a virtual
 environment of their own (kept where ``--peers-in`` says).
@@ -13,26 +13,26 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
-import aiosqlite
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
-from anyio.from_thread import BlockingPortal
 
 from custodes.actors import ActorRef, ChildSpec, Supervisor
 from custodes.adapters.port import Failure
 from custodes.store import Connection, Database
-from custodes.store.portal import outcome_of
+from custodes.store.connection import transacted
 from custodes.supervision import records
 from custodes.supervision.breaker import Ask, Pool, Settled, decide
 from custodes.supervision.clock import after, now
@@ -81,31 +81,28 @@ async def ours(health: ActorRef) -> None:
 class Floor:
     """The same statements in two transactions, as one would write them by hand."""
 
-    def __init__(self, portal: BlockingPortal, connection: Connection) -> None:
-        self._portal = portal
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     async def call(self) -> None:
         row = AttemptRow(
             run_id="run", number=1, conversation="c", role="reviewer", adapter="one", pool="one:a"
         )
-        await outcome_of(self._portal.start_task_soon(self._admit, row))
-        await outcome_of(self._portal.start_task_soon(self._settle, row.id))
+        for step in (self._admit, self._settle):
+            await anyio.to_thread.run_sync(transacted, self._connection, partial(step, row=row))
 
-    async def _admit(self, row: AttemptRow) -> None:
-        await self._connection.execute_fetchall("BEGIN IMMEDIATE")
-        await load_pools(self._connection, {"one:a"})
-        await load_unavailable(self._connection, {"one"})
-        await records.insert(self._connection, [row])
-        await self._connection.execute_fetchall("COMMIT")
+    @staticmethod
+    async def _admit(connection: Connection, row: AttemptRow) -> None:
+        await load_pools(connection, {"one:a"})
+        await load_unavailable(connection, {"one"})
+        await records.insert(connection, [row])
 
-    async def _settle(self, attempt: str) -> None:
-        await self._connection.execute_fetchall("BEGIN IMMEDIATE")
-        (row,) = await records.by_id(self._connection, {attempt})
-        await load_pools(self._connection, {"one:a"})
-        await load_unavailable(self._connection, {"one"})
-        await records.update(self._connection, [row])
-        await self._connection.execute_fetchall("COMMIT")
+    @staticmethod
+    async def _settle(connection: Connection, row: AttemptRow) -> None:
+        await records.by_id(connection, {row.id})
+        await load_pools(connection, {"one:a"})
+        await load_unavailable(connection, {"one"})
+        await records.update(connection, [row])
 
 
 async def timed(call: Callable[[], Awaitable[object]], times: int = CALLS) -> float:
@@ -146,24 +143,22 @@ def due(name: str) -> Pool:
 
 async def measure(folder: Path) -> None:
     database = await Database.open(folder / "ours.db", MIGRATIONS)
-    with anyio.from_thread.start_blocking_portal("asyncio") as portal:
-        connection = await anyio.to_thread.run_sync(lambda: portal.call(bare, folder / "bare.db"))
+    with closing(bare(folder / "bare.db")) as connection:
         try:
             spec = ChildSpec("health", lambda: HealthActor(lambda: database, now, wait_s=30))
             async with Supervisor([spec], id="root") as root:
-                await report(database, root.ref("health"), Floor(portal, connection))
+                await report(database, root.ref("health"), Floor(connection))
         finally:
-            await anyio.to_thread.run_sync(lambda: portal.call(connection.close))
             await database.aclose()
 
 
-async def bare(path: Path) -> Connection:
-    connection = await aiosqlite.connect(path, isolation_level=None)
+def bare(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     for pragma in ("journal_mode = WAL", "synchronous = FULL"):
-        await connection.execute_fetchall(f"PRAGMA {pragma}")
+        connection.execute(f"PRAGMA {pragma}")
     for migration in MIGRATIONS:
         for statement in migration:
-            await connection.execute_fetchall(statement)
+            connection.execute(statement)
     return connection
 
 

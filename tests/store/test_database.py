@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import stat
@@ -105,7 +104,7 @@ async def test_a_cancel_of_the_caller_cuts_no_transaction(path: Path) -> None:
         async def fold(connection: Connection) -> None:
             await note(connection)
             begun.set()
-            await asyncio.get_running_loop().run_in_executor(None, go.wait)
+            go.wait()
             await note(connection, "two")
 
         async with anyio.create_task_group() as group:
@@ -170,7 +169,7 @@ async def test_closing_waits_for_what_runs(path: Path) -> None:
 
         async def fold(connection: Connection) -> None:
             begun.set()
-            await asyncio.get_running_loop().run_in_executor(None, go.wait)
+            go.wait()
             await note(connection)
 
         async with anyio.create_task_group() as group:

@@ -21,15 +21,18 @@ import anyio.to_thread
 import ruamel.yaml
 
 import custodes
+import custodes.store.database
 from custodes import Work
+from custodes.store import Connection
 from custodes.store.portal import PortalThread
 from support import scripted
 
 COUNTED: tuple[tuple[Any, str, str], ...] = (
     *((os, name, "stats") for name in ("stat", "lstat", "access", "listdir", "scandir", "readlink")),
-    (aiosqlite.Connection, "execute_fetchall", "statements"),
-    (aiosqlite.Connection, "executemany", "statements"),
-    (aiosqlite.Connection, "execute", "statements"),
+    (Connection, "execute_fetchall", "statements"),
+    (Connection, "executemany", "statements"),
+    (aiosqlite.Connection, "_execute", "switches"),
+    (custodes.store.database, "transacted", "commits"),
     (PortalThread, "submit", "hops"),
     (anyio.to_thread, "run_sync", "hops"),
     (ruamel.yaml.YAML, "load", "yaml"),
@@ -48,7 +51,6 @@ class Count:
         def counted(*args: Any, **kwargs: Any) -> Any:
             if self.on:
                 self.of[what] += 1
-                self.of["commits"] += "COMMIT" in args
             return real(*args, **kwargs)
 
         return counted

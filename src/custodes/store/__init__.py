@@ -3,7 +3,8 @@
 It knows no table: each room brings its own migrations, and its queries as coroutines over a connection.
 """
 
-from .database import Connection, Database, Row
+from .connection import Connection
+from .database import Database, Row
 from .errors import (
     StoreClosed,
     StoreDamaged,

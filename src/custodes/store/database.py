@@ -1,8 +1,8 @@
 """The open file: one writer connection, one reader, and the transactions over them.
 
-Every transaction is one coroutine in the portal's loop, which no host can cancel: a transaction over several
-awaits that is cancelled half way would stay open and hold the file for everybody. It commits, or it rolls
-back, whatever way it ends.
+Every transaction is asked for by a coroutine in the portal's loop and runs in its connection's thread. No
+host can cancel either: a transaction that was cut half way would stay open and hold the file for everybody.
+It commits, or it rolls back, whatever way it ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,14 +24,13 @@ import aiosqlite
 import anyio
 import anyio.to_thread
 
+from .connection import Fold, folded, in_its_thread, transacted
 from .errors import StoreClosed, StoreForked, StoreLocked, StoreUnusable, translate
 from .migrations import Migration, migrate, refuse_newer, version
 from .place import prepare, refuse_damaged
 from .portal import PortalThread, outcome_of
 
 T = TypeVar("T")
-Connection = aiosqlite.Connection
-"""What a fold is given: use ``execute_fetchall`` and ``executemany``, and open no transaction."""
 Row = sqlite3.Row
 
 OPEN_WAIT_S = 5.0
@@ -51,8 +51,8 @@ class Database:
         self._portal = PortalThread("custodes-store")
         self._lifetime = threading.Lock()
         self._closed = False
-        self._writer: Connection | None = None
-        self._reader: Connection | None = None
+        self._writer: aiosqlite.Connection | None = None
+        self._reader: aiosqlite.Connection | None = None
         # Used in the portal's loop only; each binds itself to it at its first wait.
         self._write_turn = asyncio.Lock()
         self._read_turn = asyncio.Lock()
@@ -93,11 +93,12 @@ class Database:
         await database.aclose()
         return None
 
-    async def write(self, fold: Callable[[Connection], Awaitable[T]], wait_s: float = 1.0) -> T:
+    async def write(self, fold: Fold[T], wait_s: float = 1.0) -> T:
         """Run ``fold`` in one ``BEGIN IMMEDIATE … COMMIT``; what it returns is on the disk.
 
-        If ``fold`` raises, or the commit fails, everything is rolled back. A cancel of the caller cuts
-        neither: the wait is shielded, and bounded.
+        It runs in the connection's thread, waits for its connection alone, and opens no transaction. If it
+        raises, or the commit fails, everything is rolled back. A cancel of the caller cuts neither: the wait
+        is shielded, and bounded.
 
         :param wait_s: seconds from this call until the transaction has begun, its turn in this process
             and other processes' writing together.
@@ -109,7 +110,7 @@ class Database:
             raise StoreUnusable(self.path, "it was opened to look at, not to write")
         return await outcome_of(self._submit(self._write, fold, time.monotonic() + wait_s, wait_s))
 
-    async def read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
+    async def read(self, query: Fold[T]) -> T:
         """Run ``query`` on the reader, one at a time. What several statements of it see may differ.
 
         :raises StoreError: the store cannot serve, typed by its reason.
@@ -193,7 +194,7 @@ class Database:
             await self._disconnect()
             raise
 
-    async def _connection(self, mode: str) -> Connection:
+    async def _connection(self, mode: str) -> aiosqlite.Connection:
         # No busy handler of SQLite's: it would sleep in the connection's thread, past the bound of whoever
         # waits. `_retried` waits instead, in the loop.
         connection = await aiosqlite.connect(
@@ -218,7 +219,7 @@ class Database:
                         await connection.close()
             self._reader = self._writer = None
 
-    async def _write(self, fold: Callable[[Connection], Awaitable[T]], deadline: float, wait_s: float) -> T:
+    async def _write(self, fold: Fold[T], deadline: float, wait_s: float) -> T:
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._write_turn.acquire()
@@ -228,29 +229,24 @@ class Database:
             writer = self._writer
             if writer is None:
                 raise StoreClosed(self.path)
-            await self._retried(lambda: writer.execute_fetchall("BEGIN IMMEDIATE"), deadline, wait_s)
-            try:
-                answer = await fold(writer)
-                await writer.execute_fetchall("COMMIT")
-            except BaseException:
-                if writer.in_transaction:  # a full disk has rolled back already
-                    await writer.execute_fetchall("ROLLBACK")
-                raise
-            else:
-                return answer
+            return await self._retried(
+                lambda: in_its_thread(writer, partial(transacted, fold=fold)), deadline, wait_s
+            )
         except sqlite3.Error as error:
             raise translate(self.path, error, wait_s) or error from error
         finally:
             self._write_turn.release()
 
-    async def _read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _read(self, query: Fold[T]) -> T:
         async with self._read_turn:
             reader = self._reader
             if reader is None:
                 raise StoreClosed(self.path)
             try:
                 # A reader waits only while another process recovers the log of one that was killed.
-                return await self._retried(lambda: query(reader), time.monotonic() + 1.0, 1.0)
+                return await self._retried(
+                    lambda: in_its_thread(reader, partial(folded, fold=query)), time.monotonic() + 1.0, 1.0
+                )
             except sqlite3.Error as error:
                 raise translate(self.path, error, 1.0) or error from error
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from .errors import StoreTooNew
 
 if TYPE_CHECKING:  # annotations only
-    import aiosqlite
+    from .connection import Connection
 
 Migration = tuple[str, ...]
 """The statements of one step. A step that was released is never edited: add another."""
 
 
-async def version(connection: aiosqlite.Connection) -> int:
+async def version(connection: Connection) -> int:
     """The steps that the file has behind it."""
     ((found,),) = await connection.execute_fetchall("PRAGMA user_version")
     return int(found)
@@ -27,7 +27,7 @@ def refuse_newer(path: Path, found: int, migrations: Sequence[Migration]) -> Non
         raise StoreTooNew(path, found, len(migrations))
 
 
-async def migrate(path: Path, connection: aiosqlite.Connection, migrations: Sequence[Migration]) -> None:
+async def migrate(path: Path, connection: Connection, migrations: Sequence[Migration]) -> None:
     """Take the steps that are missing, inside the caller's transaction: all of them, or none.
 
     :raises StoreTooNew: see :func:`refuse_newer`.

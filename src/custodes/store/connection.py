@@ -1,0 +1,67 @@
+"""What a fold is given, and how it runs: a whole transaction for two thread switches, not two a statement.
+
+A connection of SQLite's blocks, and so it lives in a thread of its own (aiosqlite's). To ask that thread for
+each statement alone costs a switch there and one back every time: on a busy machine, most of what a
+transaction takes. Here the fold itself runs in that thread, from its first statement to its last.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import aiosqlite
+
+T = TypeVar("T")
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+
+class Connection:
+    """The methods are coroutines by form alone: each is done when it returns, and none ever suspends."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    async def execute_fetchall(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    async def executemany(self, sql: str, parameters: Iterable[Parameters]) -> None:
+        self._connection.executemany(sql, parameters)
+
+
+Fold = Callable[[Connection], Awaitable[T]]
+
+
+async def in_its_thread(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Run ``work`` in the connection's own thread. aiosqlite has no public name for it."""
+    answer: T = await connection._execute(lambda: work(connection._conn))  # type: ignore[no-untyped-call]  # aiosqlite's
+    return answer
+
+
+def folded(connection: sqlite3.Connection, fold: Fold[T]) -> T:
+    """What the fold returns, run to its end here and now.
+
+    :raises RuntimeError: it waits for something else than its connection, which could hold the file for ever.
+    """
+    steps = fold(Connection(connection)).__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    steps.close()
+    raise RuntimeError("a fold waits for its connection alone; do everything else before or after it")
+
+
+def transacted(connection: sqlite3.Connection, fold: Fold[T]) -> T:
+    """``BEGIN IMMEDIATE``, the fold, ``COMMIT``; rolled back on every other path."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        answer = folded(connection, fold)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk has rolled back already
+            connection.execute("ROLLBACK")
+        raise
+    return answer
