@@ -93,4 +93,5 @@ def test_the_lives_are_eventful(project: Path) -> None:
     assert sum(len(outcome.attempts) > 1 for outcome in outcomes) > 20
     assert sum(call.request.mutable for call in calls) > 100
     assert sum(len(life.leftovers) for life in lives) > 5
-    assert len(INVARIANTS) == 17
+    assert sum(len(life.nested) for life in lives) > 20
+    assert len(INVARIANTS) == 18

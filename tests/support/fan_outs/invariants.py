@@ -27,9 +27,10 @@ NOT_PROVEN = "whether its scope was its own to the end is not proven"
 
 
 def outcomes_of(life: Life) -> Iterator[Outcome]:
-    for told in life.fans:
-        yield from told.outcomes
-    yield from life.alone
+    """Of all children at whatever depth, as they were told of."""
+    for _, event in life.events:
+        if isinstance(event, ChildEnded):
+            yield event.outcome
 
 
 def calls_by_run(life: Life) -> dict[str, list[Call]]:
@@ -111,18 +112,16 @@ def _judge_rows(outcome: Outcome, rows: list[AttemptRow]) -> None:
 
 
 def one_writer_has_a_scope_at_a_time(life: Life) -> None:
-    scopes = {
-        asked.child.run_id: [_parts(name) for name in asked.work.scope or (".",)]
-        for told in life.fans
-        for asked in told.asked
-    }
+    """But for work that a writer asked for itself: that one waits for it, and lends it its scope."""
+    scopes = {run: [_parts(name) for name in work.scope or (".",)] for run, work in life.works.items()}
     writers = [call for call in life.calls if call.request.mutable and call.run_id in scopes]
     for one, other in combinations(writers, 2):
         shared = any(
             a[: len(b)] == b or b[: len(a)] == a for a in scopes[one.run_id] for b in scopes[other.run_id]
         )
         at_once = one.gone is None or other.began < one.gone  # calls stand in the order they began
-        if shared and at_once and one.run_id != other.run_id:
+        lent = one.run_id in life.ancestors(other.run_id) or other.run_id in life.ancestors(one.run_id)
+        if shared and at_once and one.run_id != other.run_id and not lent:
             raise Violation(f"two writers of one scope at once: {one} and {other}")
 
 
@@ -145,6 +144,18 @@ def mutable_work_is_never_done_twice(life: Life) -> None:
                 raise Violation(f"mutable work was called again after {call}")
 
 
+def nested_work_ends_before_the_work_that_asked_for_it(life: Life) -> None:
+    rows = rows_by_run(life)
+    for run_id, nested in life.nested.items():
+        ends = [row.ended for row in rows[run_id] if row.status != "refused" and row.ended is not None]
+        parents = [row.ended for row in rows[nested.parent] if row.ended is not None]
+        if ends and max(ends) > max(parents) + A_MOMENT:
+            raise Violation(f"{run_id} ended at {ends}, and its parent at {parents}")
+        told = nested.outcome
+        if told is not None and told.status == "done" and not any(r.status == "done" for r in rows[run_id]):
+            raise Violation(f"told of as done: {told}, with rows {rows[run_id]}")
+
+
 def a_runtime_is_called_only_behind_its_row(life: Life) -> None:
     rows = rows_by_run(life)
     for run_id, calls in calls_by_run(life).items():
@@ -156,7 +167,7 @@ def a_runtime_is_called_only_behind_its_row(life: Life) -> None:
 
 def success_has_evidence_and_a_runtime_that_said_so(life: Life) -> None:
     calls = calls_by_run(life)
-    honest = {"answer", "answer_silently", "answer_as_another", "answer_late", "tell_of_it"}
+    honest = {"answer", "answer_silently", "answer_as_another", "answer_late", "tell_of_it", "delegate"}
     for outcome in outcomes_of(life):
         if (outcome.status == "done") != (outcome.evidence is not None):
             raise Violation(f"{outcome.status} with evidence {outcome.evidence}")
@@ -247,7 +258,8 @@ def a_budget_is_settled_to_the_last_token(life: Life) -> None:
 def nothing_starts_past_a_hard_limit(life: Life) -> None:
     for told in life.fans:
         budget, calls = told.budget, _calls_of(life, told)
-        if budget.children is not None and len({call.run_id for call in calls}) > budget.children:
+        own = {call.run_id for call in calls if call.run_id not in life.nested}
+        if budget.children is not None and len(own) > budget.children:
             raise Violation(f"more than {budget.children} children ran: {calls}")
         if budget.wall_seconds is None:
             continue
@@ -264,7 +276,10 @@ def those_asked_for_first_get_what_there_is(life: Life) -> None:
     whatever those after it took; unless one of them used more than it was reckoned at."""
     calls = calls_by_run(life)
     for told in life.fans:
-        if any(_most(_used(call), call.estimate) != call.estimate for call in _calls_of(life, told)):
+        own = _calls_of(life, told)
+        if any(
+            _most(_used(call), call.estimate) != call.estimate or call.run_id in life.nested for call in own
+        ):
             continue
         before: Used = (0, 0)
         for asked, outcome in zip(told.asked, told.outcomes, strict=True):
@@ -289,7 +304,7 @@ def _sum(one: Used, other: Used) -> Used:
 
 def _calls_of(life: Life, told: Fan) -> list[Call]:
     ids = {asked.child.run_id for asked in told.asked}
-    return [call for call in life.calls if call.run_id in ids]
+    return [call for call in life.calls if ids & {call.run_id, *life.ancestors(call.run_id)}]
 
 
 def _limits(told: Fan) -> tuple[int | None, int | None]:
@@ -340,7 +355,7 @@ def every_span_ends_once_under_its_own_parent(life: Life) -> None:
 PARENTS: dict[str, set[str | None]] = {
     "conversation": {None},
     "fan-out": {"conversation"},
-    "child": {"fan-out", "conversation"},
+    "child": {"fan-out", "conversation", "attempt"},
     "attempt": {"child"},
     "call": {"attempt"},
 }
@@ -395,6 +410,7 @@ INVARIANTS = (
     the_store_has_one_terminal_record_of_every_child,
     one_writer_has_a_scope_at_a_time,
     mutable_work_is_never_done_twice,
+    nested_work_ends_before_the_work_that_asked_for_it,
     a_runtime_is_called_only_behind_its_row,
     success_has_evidence_and_a_runtime_that_said_so,
     one_probe_of_a_pool_lives_at_a_time,

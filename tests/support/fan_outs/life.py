@@ -93,6 +93,15 @@ class Asked:
 
 
 @dataclass(eq=False)
+class Nested:
+    """Work that a call asked its owner for. ``outcome`` is what it was told; None where it was cancelled."""
+
+    parent: str
+    work: Work
+    outcome: Outcome | None = None
+
+
+@dataclass(eq=False)
 class Fan:
     """A fan-out with what was asked of it, in order."""
 
@@ -113,9 +122,13 @@ class Life:
     deeds: dict[str, int]
     """What a call may do, by name, with its weight in the draw."""
     ticks: Iterator[int] = field(default_factory=lambda: count(1))
+    store: Any = None
+    """Its database, as a process of a call would open it."""
     calls: list[Call] = field(default_factory=list)
     leftovers: list[Leftover] = field(default_factory=list)
     fans: list[Fan] = field(default_factory=list)
+    nested: dict[str, Nested] = field(default_factory=dict)
+    """By run id."""
     alone: list[Outcome] = field(default_factory=list)
     """Outcomes of single dispatches."""
     disabled: list[tuple[float, float]] = field(default_factory=list)
@@ -131,6 +144,8 @@ class Life:
     ended_at: float = 0.0
     remains: dict[str, int] = field(default_factory=dict)
     """How much of the host's own was still taken then, by what it is."""
+    works: dict[str, Work] = field(default_factory=dict)
+    """What was asked for in fan-outs and by calls, by run id."""
     estimates: dict[str, Used] = field(default_factory=dict)
     """What parents reckon one attempt at, by run id."""
 
@@ -140,6 +155,18 @@ class Life:
     def order(self) -> list[str]:
         """The run ids of its children in the order they were asked for."""
         return [event.run_id for _, event in self.events if isinstance(event, ChildQueued)]
+
+    def note(self, run_id: str, work: Work) -> None:
+        """Somebody asked for it."""
+        self.works[run_id] = work
+        self.estimates[run_id] = (work.estimate_tokens or 0, round((work.estimate_usd or 0) * 100))
+
+    def ancestors(self, run_id: str) -> list[str]:
+        """The runs that it was asked for by, the nearest first."""
+        found: list[str] = []
+        while (nested := self.nested.get(run_id)) is not None:
+            found.append(run_id := nested.parent)
+        return found
 
     def tick(self) -> int:
         return next(self.ticks)
@@ -175,3 +202,19 @@ class Life:
             else:
                 left.append(survivor)
         return ended, left
+
+
+def draw_work(life: Life, *, metered: bool) -> Work:
+    draw, temper = life.random, life.temper
+    role = draw.choice(temper.roles)
+    return Work(
+        role=role,
+        prompt="do it",
+        scope=draw.choice(temper.scopes) if role == "implementer" else (),
+        adapter=draw.choice(temper.adapters),
+        model=draw.choice(temper.models),
+        timeout=draw.choice(temper.timeouts),
+        wait=draw.choice(temper.waits),
+        estimate_tokens=draw.randrange(100, 1000) if metered else None,
+        estimate_usd=draw.randrange(10, 90) / 100 if metered else None,
+    )

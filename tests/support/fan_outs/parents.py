@@ -10,29 +10,12 @@ from typing import Any, TypeVar
 import trio
 
 import custodes
-from custodes import Budget, Conversation, FanOut, Work
+from custodes import Budget, Conversation, FanOut
 from custodes.supervision.child import Child
-from support.fan_outs.life import Asked, Fan, Life
+from support.fan_outs.life import Asked, Fan, Life, draw_work
 from support.puppets import ScriptedError
 
 T = TypeVar("T")
-
-
-def draw_work(life: Life, budget: Budget) -> Work:
-    draw, temper = life.random, life.temper
-    role = draw.choice(temper.roles)
-    metered = budget.tokens is not None or budget.usd is not None
-    return Work(
-        role=role,
-        prompt="do it",
-        scope=draw.choice(temper.scopes) if role == "implementer" else (),
-        adapter=draw.choice(temper.adapters),
-        model=draw.choice(temper.models),
-        timeout=draw.choice(temper.timeouts),
-        wait=draw.choice(temper.waits),
-        estimate_tokens=draw.randrange(100, 1000) if metered else None,
-        estimate_usd=draw.randrange(10, 90) / 100 if metered else None,
-    )
 
 
 def draw_budget(life: Life) -> Budget:
@@ -74,7 +57,7 @@ async def converse(life: Life, supervision: custodes.Supervision, name: str) -> 
 
 
 async def ask_alone(life: Life, parent: Conversation) -> None:
-    work = draw_work(life, Budget())
+    work = draw_work(life, metered=False)
     with trio.move_on_after(life.random.choice([3.0, 1e6])):
         life.alone.append(await parent.dispatch(work))
 
@@ -98,11 +81,11 @@ async def fan_out(life: Life, parent: Conversation) -> None:
 
 
 def ask_for_one(life: Life, told: Fan, cancels: trio.Nursery) -> None:
-    work = draw_work(life, told.budget)
+    work = draw_work(life, metered=told.budget.tokens is not None or told.budget.usd is not None)
     child = told.fan.start(work)
     asked = Asked(work, child, trio.current_time())
     told.asked.append(asked)
-    life.estimates[child.run_id] = (work.estimate_tokens or 0, round((work.estimate_usd or 0) * 100))
+    life.note(child.run_id, work)
     if life.random.random() < life.temper.cancels:
         cancels.start_soon(cancel_child, life, asked)
 

@@ -33,6 +33,7 @@ from custodes.supervision.child import Child
 from custodes.supervision.dispatch import Dispatch
 from custodes.supervision.evidence import ReviewerEvidence
 from custodes.supervision.leases import Leases
+from custodes.supervision.nest import Nest
 from custodes.supervision.work import Outcome
 from custodes.telemetry.span_handle import SpanHandle, error_type_of
 from support.fan_outs import invariants
@@ -236,7 +237,19 @@ def _in_the_order_they_ended(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FanOut, "_end", to_the_back)
 
 
+def _orphans_go_on(patch: pytest.MonkeyPatch) -> None:
+    async def leave(self: Nest) -> None:
+        self.closed = True
+
+    patch.setattr(Nest, "close", leave)
+
+
 PLANTED = (
+    Planted(
+        "nested work goes on after the work that asked for it",
+        _orphans_go_on,
+        invariants.nested_work_ends_before_the_work_that_asked_for_it,
+    ),
     Planted(
         "a scope is given back without the proof that nothing is left",
         _scope_without_proof,

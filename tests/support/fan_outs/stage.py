@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import anyio
+import msgspec
 import trio
 
 from custodes.adapters.descriptor import Descriptor
@@ -23,7 +24,11 @@ from custodes.adapters.port import (
     Usage,
 )
 from custodes.adapters.process_errors import LeftBehind, Survivor
-from support.fan_outs.life import Call, Leftover, Life, Used
+from custodes.supervision.account import Account
+from custodes.supervision.child import new_run_id
+from custodes.supervision.client import Client
+from custodes.supervision.work import NO_LIMITS
+from support.fan_outs.life import Call, Leftover, Life, Nested, Used, draw_work
 from support.puppets import ScriptedError
 
 LIVES: dict[str, Life] = {}
@@ -220,6 +225,39 @@ async def leave_something(stage: Stage) -> DispatchResult:
     return stage.fails("provider", "unknown", left=(str(survivor),))
 
 
+async def delegate(stage: Stage) -> DispatchResult:
+    """Ask for work of its own, as a process that it started would, and wait for it."""
+    stage.output()
+    async with anyio.create_task_group() as asks:
+        for _ in range(stage.random.randint(1, 2)):
+            if len(stage.life.calls) < MOST_CALLS:
+                asks.start_soon(ask_the_owner, stage)
+    await stage.pass_time(1)
+    return stage.answers()
+
+
+async def ask_the_owner(stage: Stage) -> None:
+    life, call = stage.life, stage.call
+    work = draw_work(life, metered=any(call.estimate))
+    above = life.works.get(call.run_id)
+    if above is not None and work.scope and stage.random.random() < 0.7:  # it borrows
+        work = msgspec.structs.replace(work, scope=tuple(f"{name}/in" for name in above.scope or (".",)))
+    run_id = new_run_id()
+    life.nested[run_id] = Nested(call.run_id, work)
+    life.note(run_id, work)
+    client = Client(life.project, call.request.environment)
+    client._database = life.store  # it would open the file that its owner has open
+    ask = client.ask(run_id, work, "", Account.of(NO_LIMITS))
+    if stage.random.random() < 0.4:  # as a process that dies once it has asked
+        await ask._posted(life.store)
+        await stage.pass_time()
+    else:
+        life.nested[run_id].outcome = await ask.perform()
+
+
+MOST_CALLS = 60
+"""Of a life that has had so many, none asks for more."""
+
 Deed = Callable[[Stage], Awaitable[DispatchResult]]
 _WEIGHTS: dict[Deed, int] = {
     answer: 8,
@@ -240,6 +278,7 @@ _WEIGHTS: dict[Deed, int] = {
     be_invalid: 1,
     lie: 2,
     leave_something: 1,
+    delegate: 3,
 }
 DEEDS: dict[str, Deed] = {deed.__name__: deed for deed in _WEIGHTS}
 USUAL: dict[str, int] = {deed.__name__: weight for deed, weight in _WEIGHTS.items()}
