@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from custodes.hub.picture import LANES, picture
-from custodes.hub.runs_view import tree_rows
 from custodes.supervision.records import AttemptRow
 from custodes.supervision.run_view import attempts_seen, runs_of
 from support.hub import Browser, put_on_record
@@ -103,26 +102,6 @@ async def test_what_is_not_on_record_is_said(page: Browser, project: Path) -> No
     assert "Nothing ran here yet" in (await page.get("/runs")).text
     for path in ("/runs/none", "/conversations/none", "/runs?q=none"):
         assert "Nothing found" in (await page.get(path)).text
-
-
-def test_children_stand_below_their_parents_in_the_order_of_their_start() -> None:
-    rows = [
-        row("a"),
-        row("b", started=2.0),
-        row("a1", parent_run="a", started=3.0),
-        row("a2", parent_run="a", started=4.0),
-        row("a11", parent_run="a1", started=5.0),
-        row("lost", parent_run="gone", started=6.0),
-    ]
-    tree = tree_rows(runs_of(attempts_seen(rows, lambda owner: False)))
-    assert [(each.run.run_id, each.depth) for each in tree] == [
-        ("a", 0),
-        ("a1", 1),
-        ("a11", 2),
-        ("a2", 1),
-        ("b", 0),
-        ("lost", 0),
-    ]
 
 
 def test_the_picture_has_the_longest_children_and_counts_the_rest() -> None:

@@ -3,6 +3,8 @@ document are made; every answer is the document that the command line prints for
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -14,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from custodes.adapters.check import AdapterCheck
+from custodes.adapters.port import PermissionAnswer
 from custodes.hub import changes
 from custodes.hub.adapters_view import AdapterNow
 from custodes.hub.answers import json_answer, refused
@@ -28,8 +31,12 @@ from custodes.policy.roles import is_role, unknown_role
 from custodes.policy.routing import RouteRequest
 from custodes.policy.settings import OldVersionError, PolicyRefusedError
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
+from custodes.supervision.ask_table import AskRow
 from custodes.supervision.explanation import WorkExplanation, explain_work
 from custodes.supervision.health_report import HealthReport, report_of
+from custodes.supervision.operator_ask import Cancelled
+from custodes.supervision.plan_view import PlanAccount
+from custodes.supervision.requests import Answered
 from custodes.supervision.run_view import ConversationView, RunView, conversations_of, runs_of
 from custodes.supervision.trace import Trace
 
@@ -71,6 +78,20 @@ class RolesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     conversations: tuple[ConversationView, ...]
+
+
+class AsksAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    asks: tuple[AskRow, ...]
+
+
+class AskAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    answer: PermissionAnswer
+
+
+class PlansAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Each with what it has spent of its budget."""
+
+    plans: tuple[PlanAccount, ...]
 
 
 class ErrorWords(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +226,32 @@ async def get_run(request: Request) -> Response:
     return json_answer(found[0])
 
 
+async def post_cancel(request: Request) -> Response:
+    target = request.path_params["id"]
+    found = await changes.cancel(hub_of(request), target)
+    if found is None:
+        return refused(404, "record", f"no run and no conversation {target!r} is on record", request.scope)
+    return json_answer(found)
+
+
+async def get_asks(request: Request) -> Response:
+    return json_answer(AsksAnswer(asks=await hub_of(request).project.file.asks()))
+
+
+async def post_answer(request: Request) -> Response:
+    try:
+        given = read(AskAnswer, _object(await request.body()))
+    except ArgumentsError as error:
+        return refused(400, "arguments", str(error), request.scope)
+    return json_answer(await changes.answer(hub_of(request), request.path_params["id"], given.answer))
+
+
+async def get_plans(request: Request) -> Response:
+    file = hub_of(request).project.file
+    accounts = await file.accounts(request.path_params["session"], time.time())
+    return json_answer(PlansAnswer(plans=accounts))
+
+
 async def get_trace(request: Request) -> Response:
     conversation = request.path_params["session"]
     attempts = await hub_of(request).project.file.conversation(conversation)
@@ -329,6 +376,35 @@ ENDPOINTS = (
     ),
     Endpoint(method="GET", path="/api/runs/{id}", summary="One run.", handler=get_run, answer=RunView),
     Endpoint(
+        method="POST",
+        path="/api/runs/{id}/cancel",
+        summary="End a run, or a conversation by its id, with all that it started, and wait for the proof.",
+        handler=post_cancel,
+        answer=Cancelled,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/asks",
+        summary="What children ask leave for and nobody has answered.",
+        handler=get_asks,
+        answer=AsksAnswer,
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/asks/{id}",
+        summary="Answer one; the first answer counts.",
+        handler=post_answer,
+        answer=Answered,
+        body=AskAnswer,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/plans/{session}",
+        summary="The plans of a conversation, their steps and budgets.",
+        handler=get_plans,
+        answer=PlansAnswer,
+    ),
+    Endpoint(
         method="GET",
         path="/api/cognition/trace/{session}/stream",
         summary="The attempts of a conversation as they change, as server-sent events.",
@@ -345,6 +421,10 @@ ENDPOINTS = (
         answer=Trace,
     ),
 )
+
+
+_TAKEN = re.compile(r"{(session|id)}(?=$|/stream|/cancel)")
+"""Names of somebody's own: they may hold a slash."""
 
 
 def routes() -> list[Route]:

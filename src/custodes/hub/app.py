@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,12 +19,14 @@ from custodes.hub.hub import Hub
 from custodes.hub.templates_env import STATIC
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
+from custodes.supervision.operator_ask import OperatorError
 
-_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_SCRIPTS = ("htmx.min.js", "hx-sse.min.js", "hub.js")
 _FILES = {
-    file.name: (file.read_bytes(), _KINDS[Path(file.name).suffix])
-    for file in STATIC.iterdir()
-    if Path(file.name).suffix in _KINDS
+    "hub.css": ((STATIC / "hub.css").read_bytes(), "text/css"),
+    "mark.svg": ((STATIC / "mark.svg").read_bytes(), "image/svg+xml"),
+    # One script: htmx begins as soon as it is there, and an extension that comes later is never asked.
+    "hub.js": (b";\n".join((STATIC / name).read_bytes() for name in _SCRIPTS), "text/javascript"),
 }
 """The assets, read once: no path of a request ever reaches a file system."""
 
@@ -38,6 +39,7 @@ def make_app(hub: Hub) -> ASGIApp:
             HTTPException: _http_error,
             SettingsError: _known_error("settings", 422),
             AdapterError: _known_error("adapters", 404),
+            OperatorError: _known_error("operator", 409),
             StoreError: _known_error("store", 503),
             Exception: _fault,
         },

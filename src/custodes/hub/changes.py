@@ -5,12 +5,15 @@ from __future__ import annotations
 import anyio.to_thread
 
 from custodes.adapters.check import AdapterCheck, check
+from custodes.adapters.port import PermissionAnswer
 from custodes.hub.forms import NEW_HINT, Edit, conflicts, field_of, patch_of
 from custodes.hub.hub import BY, Hub
 from custodes.hub.settings_view import Draft
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.settings import OldVersionError, PolicyRefusedError, Snapshot
 from custodes.supervision.health_file import clear_in_file
+from custodes.supervision.operator_ask import Cancelled, answer_in_file, cancel_in_file
+from custodes.supervision.requests import Answered
 
 
 async def patch_settings(hub: Hub, change: PolicyPatch, based_on: str | None) -> Snapshot:
@@ -66,6 +69,22 @@ async def clear(hub: Hub, target: str) -> tuple[str, ...]:
     cleared = await clear_in_file(hub.project.path, target, BY)
     hub.watch.tell()
     return cleared
+
+
+async def cancel(hub: Hub, target: str) -> Cancelled | None:
+    """End a run or a conversation with all that it started, and wait for the proof; None where none is.
+
+    :raises OperatorError, StoreError: as :func:`~custodes.supervision.operator_ask.cancel_in_file`.
+    """
+    return await cancel_in_file(hub.project.path, target, BY)
+
+
+async def answer(hub: Hub, ask: str, given: PermissionAnswer) -> Answered:
+    """Answer what a child asks leave for. The first answer counts.
+
+    :raises OperatorError, StoreError: as :func:`~custodes.supervision.operator_ask.answer_in_file`.
+    """
+    return await answer_in_file(hub.project.path, ask, given, BY)
 
 
 async def check_adapter(hub: Hub, adapter: str) -> AdapterCheck:

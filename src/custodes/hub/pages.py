@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import parse_qsl, urlencode
@@ -12,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from custodes.hub import changes, renders
+from custodes.adapters.port import PermissionAnswer
+from custodes.hub import changes, overseer_page, renders
 from custodes.hub.access import same_token
 from custodes.hub.answers import fragment_asked, refused
 from custodes.hub.board import Delta
@@ -40,6 +42,7 @@ PAGES = {
     "adapters": Page(title="Adapters", nav="adapters", renderer=lambda: renders.render_adapters),
     "runs": Page(title="Runs", nav="runs", renderer=lambda: renders.render_runs),
     "conversation": Page(title="Conversation", nav="runs", renderer=renders.conversation_renderer),
+    "overseer": Page(title="Overseer", nav="overseer", renderer=lambda: overseer_page.render_overseer),
     "run": Page(title="Run", nav="runs", renderer=lambda: renders.render_run),
 }
 
@@ -149,6 +152,39 @@ async def _section_answer(request: Request, hub: Hub, draft: Draft, status: int)
     return HTMLResponse(render("_section.html", section=found, csrf=hub.access.csrf), status)
 
 
+# -- Runs
+
+
+async def cancel(request: Request) -> Response:
+    """What was asked for is told by the stream; this answers once the end is proven."""
+    fields = dict(await _fields(request))
+    target, back = fields.get("target", ""), fields.get("back", "")
+    found = await changes.cancel(hub_of(request), target)
+    if found is None:
+        return refused(404, "record", f"no run and no conversation {target!r} is on record", request.scope)
+    if found.unanswered:
+        pids = ", ".join(map(str, found.unanswered))
+        return refused(
+            409, "operator", f"the owner (pid {pids}) did not prove the end in time", request.scope
+        )
+    return _back(request, _place(back))
+
+
+async def answer_ask(request: Request) -> Response:
+    fields = dict(await _fields(request))
+    given: PermissionAnswer = "allow" if fields.get("answer") == "allow" else "deny"
+    answered = await changes.answer(hub_of(request), fields.get("ask", ""), given)
+    if not answered.first and answered.answer != given:
+        words = f"it was answered before: {answered.answer}, by {answered.by}"
+        return refused(409, "operator", words, request.scope)
+    return _back(request, _place(fields.get("back", "")))
+
+
+def _place(back: str) -> str:
+    """A page of ours to go back to, whatever a form says."""
+    return back if re.fullmatch(r"/(?!/)[^\\\s]*", back) else "/runs"
+
+
 # -- Adapters
 
 
@@ -207,8 +243,11 @@ ROUTES = [
     Route("/adapters/clear", clear_health, methods=["POST"]),
     Route("/adapters/check", check_adapter, methods=["POST"]),
     Route("/runs", page("runs")),
+    Route("/runs/cancel", cancel, methods=["POST"]),
+    Route("/runs/answer", answer_ask, methods=["POST"]),
     Route("/runs/{id}", page("run")),
     Route("/conversations/{id:path}", page("conversation")),
+    Route("/overseer", page("overseer")),
     Route("/live/{page}", stream),
     Route("/token", ask_token, methods=["GET"]),
     Route("/token", take_token, methods=["POST"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,12 +14,25 @@ from custodes.policy.overview import Overview, overview_of
 from custodes.policy.settings import Settings
 from custodes.policy.validate import Problem
 from custodes.store import Connection
+from custodes.supervision.ask_table import AskRow
 from custodes.supervision.health_file import HealthFile
+from custodes.supervision.operator_ask import asks_waiting
+from custodes.supervision.plan_view import PlanAccount, accounts_of
 from custodes.supervision.record_file import RecordFile
 
 
 class HubFile(HealthFile, RecordFile):
     """One open file for health and records."""
+
+    async def asks(self) -> tuple[AskRow, ...]:
+        """What children wait for leave for, the oldest first."""
+        return await asks_waiting(self)
+
+    async def accounts(self, conversation: str, at: float) -> tuple[PlanAccount, ...]:
+        """The plans of a conversation with their budgets; ``at`` is wall seconds."""
+        return tuple(
+            await self.look(partial(accounts_of, conversation=conversation, at=at), list[PlanAccount]())
+        )
 
     async def data_version(self) -> int:
         """Another number after each commit of anybody else; 0 where there is no database yet."""

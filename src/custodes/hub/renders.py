@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 import anyio.to_thread
 
@@ -81,16 +82,25 @@ async def render_runs(hub: Hub, words: str) -> Rendered:
     except StoreError as error:
         return Rendered(texts={"problem": render("_problem.html", message=str(error))})
     conversations = conversations_of(found)
+    asks, due = await _asks(hub)
+    texts = {} if words.split() else asks
     if not conversations:
-        return Rendered(texts={"nothing": render("_nothing.html", words=words)})
-    return Rendered(
-        texts={
-            (name := element_id("c", each.conversation)): render(
-                "_conversation.html", id=name, conversation=each
-            )
-            for each in conversations
-        }
-    )
+        return Rendered(texts={**texts, "nothing": render("_nothing.html", words=words)}, due_s=due)
+    for each in conversations:
+        name = element_id("c", each.conversation)
+        texts[name] = render("_conversation.html", id=name, conversation=each)
+    return Rendered(texts=texts, due_s=due)
+
+
+async def _asks(hub: Hub, conversation: str | None = None) -> tuple[dict[str, str], float | None]:
+    """What waits for leave, in one conversation or all, and the seconds until the first is denied."""
+    now = time.time()
+    asks = [each for each in await hub.project.file.asks() if conversation in (None, each.conversation)]
+    if not asks:
+        return {}, None
+    back = "/runs" if conversation is None else f"/conversations/{quote(conversation)}"
+    text = render("_asks.html", asks=asks, now=now, csrf=hub.access.csrf, back=back)
+    return {"asks": text}, max(0.1, min(each.deadline for each in asks) - now)
 
 
 class _TreeTexts:
@@ -99,12 +109,12 @@ class _TreeTexts:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[TreeRow, str]] = {}
 
-    def texts(self, rows: tuple[TreeRow, ...]) -> dict[str, str]:
+    def texts(self, rows: tuple[TreeRow, ...], csrf: str) -> dict[str, str]:
         found: dict[str, tuple[TreeRow, str]] = {}
         for row in rows:
             name = element_id("r", row.run.run_id)
             kept = self._kept.get(name)
-            text = kept[1] if kept and kept[0] == row else render("_row.html", id=name, row=row)
+            text = kept[1] if kept and kept[0] == row else render("_row.html", id=name, row=row, csrf=csrf)
             found[name] = (row, text)
         self._kept = found
         return {name: text for name, (_, text) in found.items()}
@@ -115,20 +125,27 @@ def conversation_renderer() -> Renderer:
 
     async def render_conversation(hub: Hub, conversation: str) -> Rendered:
         try:
+            now = time.time()
             attempts = await hub.project.file.conversation(conversation)
+            accounts = await hub.project.file.accounts(conversation, now)
+            asks, due = await _asks(hub, conversation)
         except StoreError as error:
             return Rendered(texts={"problem": render("_problem.html", message=str(error))})
         if not attempts:
             return Rendered(texts={"nothing": render("_nothing.html", words=conversation)})
         (found,) = conversations_of(attempts)
-        now = time.time()
         running = any(run.status == "running" and not run.abandoned for run in found.runs)
         texts = {
-            "summary": render("_summary.html", conversation=found, running=running),
+            "summary": render(
+                "_summary.html", conversation=found, running=running, accounts=accounts, csrf=hub.access.csrf
+            ),
+            **asks,
             "picture": render("_picture.html", picture=picture(found.runs, now)),
-            **rows.texts(tree_rows(found.runs)),
+            **rows.texts(tree_rows(found.runs), hub.access.csrf),
         }
-        return Rendered(texts=texts, due_s=GROWING_S if running else None)
+        if running:
+            due = min(GROWING_S, due or GROWING_S)
+        return Rendered(texts=texts, due_s=due)
 
     return render_conversation
 
@@ -142,7 +159,9 @@ async def render_run(hub: Hub, run_id: str) -> Rendered:
         return Rendered(texts={"nothing": render("_nothing.html", words=run_id)})
     (run,) = found
     transcripts = await anyio.to_thread.run_sync(_transcripts, hub, run)
-    return Rendered(texts={"run": render("_run.html", run=run, transcripts=transcripts)})
+    return Rendered(
+        texts={"run": render("_run.html", run=run, transcripts=transcripts, csrf=hub.access.csrf)}
+    )
 
 
 def _transcripts(hub: Hub, run: RunView) -> dict[str, Transcript]:

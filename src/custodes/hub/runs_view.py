@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
-from custodes.supervision.run_view import AttemptView, RunView
+from custodes.supervision.run_view import AttemptView, RunView, by_descent
 
 
 class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,28 +20,9 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
     def last(self) -> AttemptView:
         return self.run.attempts[-1]
 
-    @property
-    def fallback(self) -> str:
-        """Why the attempt that counts is not the first: the words of the one before it."""
-        earlier = [attempt for attempt in self.run.attempts[:-1] if attempt.status != "done"]
-        return earlier[-1].reason if earlier else ""
 
-
-def tree_rows(runs: Iterable[RunView]) -> tuple[TreeRow, ...]:
-    """Depth first, each level in the order of its start. A run whose parent is not among them stands at the
-    top."""
-    known = {run.run_id: run for run in runs}
-    below: dict[str | None, list[RunView]] = {}
-    for run in known.values():
-        parent = run.attempts[0].parent_run
-        below.setdefault(parent if parent in known and parent != run.run_id else None, []).append(run)
-    rows: list[TreeRow] = []
-    waiting = [(run, 0) for run in reversed(below.get(None, []))]
-    while waiting:
-        run, depth = waiting.pop()
-        rows.append(TreeRow(run=run, depth=depth))
-        waiting += [(child, depth + 1) for child in reversed(below.get(run.run_id, []))]
-    return tuple(rows)
+def tree_rows(runs: Sequence[RunView]) -> tuple[TreeRow, ...]:
+    return tuple(TreeRow(run=run, depth=level) for level, run in by_descent(runs))
 
 
 def element_id(prefix: str, *parts: str) -> str:

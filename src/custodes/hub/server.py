@@ -35,7 +35,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 takes a free one.
+    """A listening socket; port 0 takes a free one.
 
     :raises AddressError: the address is none of this machine's, or taken.
     """
@@ -49,6 +49,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(128)  # from here on a browser that is opened at once waits, and is not turned away
     except OSError as error:
         bound.close()
         raise AddressError(

@@ -28,6 +28,7 @@ def environment() -> Environment:
         "seconds": seconds,
         "count": count,
         "usd": usd,
+        "amount": amount,
         "clock": clock,
         "iso": iso,
         "words": words,
@@ -73,6 +74,11 @@ def usd(value: float | None) -> str:
     if value is None:
         return NONE
     return f"${value:.2f}" if value >= 0.995 else f"${value:.4f}"
+
+
+def amount(value: float) -> str:
+    """A figure of a budget: whole where it is, else to the cent."""
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}"
 
 
 def clock(wall: float) -> str:

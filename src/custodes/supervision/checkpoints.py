@@ -123,6 +123,14 @@ async def delete_steps(connection: Connection, plan: str, steps: Iterable[str]) 
         await connection.executemany("DELETE FROM plan_steps WHERE plan = ? AND step = ?", values)
 
 
+async def plans_of(connection: Connection, conversation: str) -> list[PlanRow]:
+    """Those of one conversation, the oldest first."""
+    found = await connection.execute_fetchall(
+        _SELECT_PLANS + "WHERE conversation = ? ORDER BY started, id", (conversation,)
+    )
+    return [_plan(row) for row in found]
+
+
 async def load_plan_row(connection: Connection, plan: str) -> PlanRow | None:
     found = await connection.execute_fetchall(_SELECT_PLANS + "WHERE id = ?", (plan,))
     return next((_plan(row) for row in found), None)

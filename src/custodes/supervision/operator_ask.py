@@ -56,7 +56,15 @@ async def asks_in_file(project: Path) -> tuple[AskRow, ...]:
     :raises StoreError: the file cannot be read.
     """
     async with ProjectFile(project) as file:
-        rows = await file.look(open_asks, list[AskRow]())
+        return await asks_waiting(file)
+
+
+async def asks_waiting(file: ProjectFile) -> tuple[AskRow, ...]:
+    """The same from a file that is open.
+
+    :raises StoreError: the file cannot be read.
+    """
+    rows = await file.look(open_asks, list[AskRow]())
     return tuple(row for row in rows if row.deadline > now().wall and not proven_dead(row.owner))
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from custodes.store import Connection
 from custodes.supervision import records
+from custodes.supervision.budget import Spending, spending
 from custodes.supervision.bundle import BacktrackTold
 from custodes.supervision.checkpoints import (
     PlanRow,
@@ -14,6 +15,7 @@ from custodes.supervision.checkpoints import (
     latest_plans,
     load_plan_row,
     load_steps,
+    plans_of,
 )
 from custodes.supervision.plan_resume import is_abandoned, standing
 
@@ -52,6 +54,27 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     def uncertain(self) -> tuple[str, ...]:
         """The steps that an operator has to resolve."""
         return tuple(step.step for step in self.steps if step.uncertain)
+
+
+class PlanAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a plan with what it has spent of its budget."""
+
+    plan: PlanView
+    spent: Spending
+
+
+async def accounts_of(connection: Connection, conversation: str, at: float) -> list[PlanAccount]:
+    """Those of a conversation, the oldest first.
+
+    :param at: wall seconds: how much of its time a plan has spent that still runs.
+    """
+    return [
+        PlanAccount(
+            plan=await _view(connection, row),
+            spent=spending(msgspec.structs.replace(row.ledger, opened_at=row.started), row.ended or at),
+        )
+        for row in await plans_of(connection, conversation)
+    ]
 
 
 async def view_plan(connection: Connection, run: str) -> PlanView | None:

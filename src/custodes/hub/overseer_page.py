@@ -1,0 +1,42 @@
+"""The overseer's page: providers, profiles, incidents, as its own report tells them."""
+
+from __future__ import annotations
+
+import os
+
+import anyio.to_thread
+
+from custodes.hub.hub import Hub
+from custodes.hub.live import Rendered
+from custodes.hub.templates_env import render
+from custodes.overseer import report
+from custodes.overseer.config import Config
+from custodes.overseer.reading import ConfigError, find_config, read_config
+from custodes.store import StoreError
+from custodes.supervision.clock import now
+
+SHOWN = 50
+"""Incidents: the newest."""
+LOOK_S = 30.0
+"""Between two readings of what profiles are set to, which other programs may change."""
+
+
+async def render_overseer(hub: Hub, _: str = "") -> Rendered:
+    try:
+        config = await anyio.to_thread.run_sync(_config)
+    except ConfigError as error:
+        return Rendered(texts={"nothing": render("_overseer_none.html", why=str(error))})
+    try:
+        status = report.status(await report.known(hub.project.path, config), config, now())
+        incidents = await report.incidents(hub.project.path, SHOWN)
+    except StoreError as error:
+        return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    texts = {
+        "overseer": render("_overseer.html", status=status),
+        "incidents": render("_incidents.html", incidents=incidents[::-1]),
+    }
+    return Rendered(texts=texts, due_s=LOOK_S)
+
+
+def _config() -> Config:
+    return read_config(find_config(None, os.environ))
