@@ -10,10 +10,13 @@ import anyio
 import pytest
 
 from custodes.overseer import daemon, report
+from custodes.overseer.ask import ask
 from custodes.overseer.config import Config
+from custodes.overseer.endpoint import Endpoint
 from custodes.overseer.holder import AlreadyRunning
 from custodes.overseer.incident import Incident
 from custodes.overseer.notify import NotDelivered
+from custodes.overseer.probe import Answer
 from custodes.store import Database
 from custodes.supervision.breaker import Pool
 from custodes.supervision.clock import after, now
@@ -116,6 +119,28 @@ async def test_of_two_one_runs_and_a_tick_leaves_it_to_it(project: Path) -> None
             with pytest.raises(AlreadyRunning):
                 await daemon.run(project, found)
             group.cancel_scope.cancel()
+
+
+async def test_a_probe_that_crashes_is_started_again_and_the_others_go_on(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told, crashed = Told(), False
+
+    async def crash_once(endpoint: Endpoint, bound: float) -> Answer:
+        nonlocal crashed
+        if endpoint.name == "a" and not crashed:
+            crashed = True
+            raise ZeroDivisionError
+        return await ask(endpoint, bound)
+
+    with health_provider("one") as first, health_provider("two") as second:
+        first.status = 402
+        async with anyio.create_task_group() as group:
+            found = of_two(first, second)
+            group.start_soon(lambda: daemon.run(project, found, observer=told, ask=crash_once))
+            await told.until(lambda events: "moved switch_to_fallback" in events)
+            group.cancel_scope.cancel()
+    assert "ZeroDivisionError" in caplog.text
 
 
 async def test_a_notifier_that_hangs_holds_up_no_switch(project: Path) -> None:

@@ -213,6 +213,19 @@ async def test_a_day_of_a_known_quota_has_the_right_eta_and_few_questions(tmp_pa
         assert asked.count("b") == 95
 
 
+async def test_one_of_two_behind_one_address_whose_model_is_no_longer_listed_is_left(tmp_path: Path) -> None:
+    shared = {"health_url": "http://127.0.0.1:9/v1/models"}
+    async with world(tmp_path, config(providers=dict.fromkeys("abc", shared))) as w:
+        w.answers["a"] = status(200, body={"data": [{"id": "one"}, {"id": "b/two"}, {"id": "three"}]})
+        await w.tick()
+        w.answers["a"] = status(200, body={"data": [{"id": "b/two"}, {"id": "three"}]})
+        await w.ticks(2)
+        assert w.model() == "a/one"
+        await w.tick()
+        assert w.model() == "b/two"
+        assert (await w.active())[0].error_code == "absent"
+
+
 async def test_a_later_wait_moves_the_expected_recovery(tmp_path: Path) -> None:
     async with world(tmp_path, config()) as w:
         w.answers["a"] = status(429, headers={"retry-after": "600"})

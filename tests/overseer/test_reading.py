@@ -47,6 +47,7 @@ def test_the_shipped_example_is_the_seeds_whole_table() -> None:
     [
         ({"chek_interval": 5}, "unknown key 'supervisor.chek_interval'; did you mean 'check_interval'?"),
         ({"providers": {"a": {"health_ur": "x"}}}, "unknown key 'providers.a.health_ur'"),
+        ({"providers": {"a": {"health_url": None}}}, "providers.a: has no 'health_url'"),
         ({"providers": {"a": {"health_url": "localhost:1"}}}, "providers.a.health_url: must be an http"),
         (
             {"providers": {"a": {"key_env": "sk-123"}}},

@@ -134,11 +134,16 @@ def test_a_pool_that_heals_lets_good_probes_count_at_once() -> None:
 
 
 def test_a_model_is_absent_after_three_lists_without_it() -> None:
+    named = verdict("good", served=("one", "a/gone"))
     without = verdict("good", served=("one",), absent=("gone",))
-    assert not run(without, without).absent("gone")
-    assert run(without, without, without).absent("gone")
-    back = verdict("good", served=("one", "gone"))
-    assert not run(without, without, without, back).absent("gone")
+    assert not run(named, without, without).absent("gone")
+    assert run(named, without, without, without).absent("gone")
+    assert not run(named, without, without, without, named).absent("gone")
+
+
+def test_a_model_that_was_never_listed_is_only_called_something_else() -> None:
+    without = verdict("good", served=("one",), absent=("gone",))
+    assert not run(*[without] * 9).absent("gone")
 
 
 def test_a_stepped_wall_clock_moves_no_wait_and_a_reboot_grants_no_more_than_was_left() -> None:

@@ -104,6 +104,8 @@ class _Reader:
         where = f"providers.{name}"
         if not _NAME.fullmatch(name):
             raise self.wrong(where, "a provider's name has no blank and no '/'")
+        if not self.mapping(raw, where, needed=True).get("health_url"):
+            raise self.wrong(where, "has no 'health_url', as https://api.example/v1/models")
         found = self.struct(raw, ProviderConfig, where, nested={"usage": Usage, "switch": Template})
         urls = {"health_url": found.health_url, "usage.url": found.usage.url if found.usage else ""}
         if found.switch and found.switch.base_url:

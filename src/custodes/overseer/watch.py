@@ -19,7 +19,8 @@ provider. N good ones count when they are ``spacing`` seconds apart (seed: 3, 60
 A limit that was met in real work is not over because a list of models is still answered: until the wait it
 came with has passed, or the pool has healed, a good probe counts for nothing.
 
-A model that three good lists in a row do not name is *absent*, while its provider is well.
+A model that was listed, and that three good lists in a row then do not name, is *absent* while its provider
+is well. One that never was is likely called something else there.
 """
 
 from __future__ import annotations
@@ -70,6 +71,10 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sick(self) -> bool:
         return self.condition in SICK
+
+    def listed(self, model: str) -> bool:
+        """Whether the last list named it."""
+        return model in self.served or f"{self.provider}/{model}" in self.served
 
     def absent(self, model: str) -> bool:
         return self.missing.get(model, 0) >= STRIKES
@@ -140,7 +145,11 @@ def resting(watch: Watch, now: Now, config: Config) -> float:
 
 
 def _good(watch: Watch, verdict: Verdict, now: Now, config: Config) -> Watch:
-    missing = {model: watch.missing.get(model, 0) + 1 for model in verdict.absent}
+    missing = {
+        model: watch.missing.get(model, 0) + 1
+        for model in verdict.absent
+        if model in watch.missing or watch.listed(model)
+    }
     seen = msgspec.structs.replace(
         watch, strikes=0, down=0, served=verdict.served or watch.served, missing=missing
     )
