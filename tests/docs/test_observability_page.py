@@ -29,7 +29,7 @@ def test_every_name_of_ours_is_on_the_page_and_every_name_on_the_page_is_emitted
     assert {name for name in NAMES if name in REGISTRY["metrics"]} <= foreign
 
 
-@pytest.mark.parametrize("command", ["run", "dispatch", "mcp"])
+@pytest.mark.parametrize("command", ["run", "dispatch", "mcp", "demo"])
 def test_the_option_is_there(cos: Cos, command: str) -> None:
     assert "--otlp" in cos(command, "--help").out
 

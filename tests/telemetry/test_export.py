@@ -25,6 +25,24 @@ CHILD = f"{ROOT} > invoke_agent reviewer"
 WHOLE = [ROOT, CHILD, f"{CHILD} > dispatch command", f"{CHILD} > dispatch command > invoke_agent reviewer"]
 
 
+LOOKING = {"role": "reviewer", "prompt": "Look.", "model": "look"}
+CLIENT = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "a client", "version": "0"},
+}
+MCP_CALL = (
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": "cos_dispatch", "arguments": LOOKING},
+    },
+)
+
+
 def environment(**more: str) -> dict[str, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "TRACE"))}
     return clean | more
@@ -107,6 +125,37 @@ def test_a_collector_that_never_answers_does_not_hold_the_exit(programs: Path) -
         assert collector.asked.is_set()
     assert done.returncode == 0
     assert "did not reach the collector" in done.stderr
+
+
+def test_the_option_may_stand_before_the_command(programs: Path) -> None:
+    with sink() as collector:
+        assert run("--otlp", collector.url, *LOOK).returncode == 0
+        assert run(f"--otlp={collector.url}", *LOOK).returncode == 0
+    assert len([span for span in collector.spans if span.name == ROOT]) == 2
+    alone = run("--otlp", collector.url)
+    assert alone.returncode == 2
+
+
+def test_a_server_that_is_told_to_end_sends_what_it_had(programs: Path) -> None:
+    with sink() as collector:
+        server = [*COS, "mcp", "--otlp", collector.url]
+        with subprocess.Popen(
+            server,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+        ) as running:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            running.stdin.writelines(json.dumps(message) + "\n" for message in MCP_CALL)
+            while '"id":2' not in running.stdout.readline().replace(" ", ""):
+                pass
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(60) == 128 + signal.SIGTERM
+    assert tree(collector.spans) == WHOLE
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

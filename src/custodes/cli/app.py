@@ -70,9 +70,8 @@ def call(tokens: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are one line on stderr, or one JSON document."""
     form = _asked_format(tokens)
     try:
-        result = make_app()(
-            _stdin_last(tokens), exit_on_error=False, print_error=False, result_action="return_value"
-        )
+        words = _stdin_last(_otlp_after_command(tokens))
+        result = make_app()(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         report_error(usage_error(_one_line(error)), form)
         return USAGE
@@ -120,6 +119,14 @@ def _version() -> str:
     from importlib.metadata import version
 
     return f"custodes {version('custodes')}"
+
+
+def _otlp_after_command(tokens: Sequence[str]) -> list[str]:
+    """``cos --otlp ENDPOINT run …`` is ``cos run --otlp ENDPOINT …``."""
+    said = 2 if tokens[:1] == ["--otlp"] else 1 if tokens and tokens[0].startswith("--otlp=") else 0
+    if not said or len(tokens) <= said:
+        return list(tokens)
+    return [tokens[said], *tokens[:said], *tokens[said + 1 :]]
 
 
 def _stdin_last(tokens: Sequence[str]) -> list[str]:

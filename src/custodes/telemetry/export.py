@@ -51,6 +51,8 @@ def exporting(endpoint: str = "", environ: Mapping[str, str] = os.environ) -> It
     Does nothing, and gives None, where nothing is asked for or the host has a provider already.
 
     :param endpoint: the base address of an OTLP/HTTP collector; "" leaves it to the ``OTEL_*`` variables.
+    :param environ: decides what is asked for, and names the parent; what else the variables say (headers,
+        timeouts, sampling) OpenTelemetry itself reads from this process's own.
     :raises ExportError: what is asked for cannot be done; nothing was started.
     """
     asked = wanted(environ, endpoint)

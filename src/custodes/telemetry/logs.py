@@ -31,14 +31,16 @@ class LogExport(logging.Handler):
 
     def __init__(self, provider: LoggerProvider) -> None:
         super().__init__(logging.INFO)
-        self._logger = provider.get_logger(names.SCOPE, version("custodes"), schema_url=names.SCHEMA_URL)
+        self._provider = provider
+        self._version = version("custodes")
 
     def emit(self, record: logging.LogRecord) -> None:
-        attributes = {"code.namespace": record.name}
+        attributes = {}
         if record.exc_info and record.exc_info[0] is not None:
             attributes["exception.type"] = record.exc_info[0].__qualname__
         severity = next((number for level, number in _SEVERITIES if record.levelno >= level), None)
-        self._logger.emit(
+        logger = self._provider.get_logger(record.name, self._version, schema_url=names.SCHEMA_URL)
+        logger.emit(
             LogRecord(
                 timestamp=int(record.created * 1e9),
                 observed_timestamp=time.time_ns(),

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from custodes.cli.options import FormatOption
+from custodes.cli.options import FormatOption, Otlp
 from custodes.cli.output import CliError, paint, write
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ SWIFT_WAIT_S = 3
 
 async def demo(
     *,
+    otlp: Otlp = "",
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
     """Watch a supervised fan-out on a small project: no account, no key, no network.
@@ -58,7 +59,8 @@ async def demo(
         async def ask(parent: Conversation, _: Begun) -> PlanEnd:
             return await run_plan(parent, plan)
 
-        code = await conduct(project, plan.name, ask, adapter=session_adapter(project, ""), form=format)
+        default = session_adapter(project, "")
+        code = await conduct(project, plan.name, ask, adapter=default, form=format, otlp=otlp)
         if format == "text":
             served = ", ".join(
                 f"{name} {provider.served[name]} answered, {provider.limited[name]} limited"
