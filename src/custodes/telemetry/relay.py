@@ -50,16 +50,26 @@ class Relay:
         self._busy = 0
         self._idle = anyio.Event()
 
+    async def open(self) -> bool:
+        """Take a port; False where there is none to be had: a runtime then goes without us. Follow it with
+        ``serving``, which closes it."""
+        try:
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        except OSError as error:
+            logger.warning("a runtime's own spans are not taken in: %s", error.strerror or error)
+            return False
+        self._listener = listener
+        port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - of a socket, not of a query
+        self.url = f"http://127.0.0.1:{port}/{self._word}"
+        return True
+
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Take spans while the block runs. Leaving it passes on what has arrived, within :data:`LAST_S`."""
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-        port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - of a socket, not of a query
-        self.url = f"http://127.0.0.1:{port}/{self._word}"
         raised: Exception | None = None
         try:
-            async with listener, anyio.create_task_group() as group:
-                group.start_soon(listener.serve, self._connected)
+            async with self._listener, anyio.create_task_group() as group:
+                group.start_soon(self._listener.serve, self._connected)
                 try:
                     yield
                 except Exception as error:

@@ -4,7 +4,7 @@ that the store tells of. Values that are not known are None.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict, Unpack, cast
 
 from custodes.telemetry import conventions as names
 from custodes.telemetry.lineage import Level
@@ -34,6 +34,51 @@ class Limits(Protocol):
 
     @property
     def depth(self) -> int | None: ...
+
+
+class Known(TypedDict, total=False):
+    """What becomes known of a span after it has begun; None is not known."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_input_tokens: int | None
+    cost_usd: float | None
+    native_conversation: str | None
+    """The runtime's own session id, as it stated it; for its call's span."""
+    served_model: str | None
+    """The model that answered, where the runtime names it."""
+    category: str | None
+    """The normalized failure's; the span is no error by that alone."""
+    outcome: str | None
+    """``known_failed`` or ``unknown``, or how a child ended."""
+    retry_after_s: int | None
+    fan_out_size: int | None
+    spent_tokens: int | None
+    """Of the whole fan-out's budget, in and out together; ``spent_usd`` likewise."""
+    spent_usd: float | None
+    tool_calls: int | None
+    relayed_spans: int | None
+    left_out_spans: int | None
+    """Of a runtime's own, those that were not hung under its call."""
+
+
+_NAMES = {
+    "input_tokens": names.INPUT_TOKENS,
+    "output_tokens": names.OUTPUT_TOKENS,
+    "cached_input_tokens": names.CACHE_READ_TOKENS,
+    "cost_usd": names.COST_USD,
+    "native_conversation": names.CONVERSATION_ID,
+    "served_model": names.RESPONSE_MODEL,
+    "category": names.CATEGORY,
+    "outcome": names.OUTCOME,
+    "retry_after_s": names.RETRY_AFTER_S,
+    "fan_out_size": names.FAN_OUT_SIZE,
+    "spent_tokens": names.BUDGET_SPENT_TOKENS,
+    "spent_usd": names.BUDGET_SPENT_USD,
+    "tool_calls": names.TOOL_USES,
+    "relayed_spans": names.RELAYED_SPANS,
+    "left_out_spans": names.RELAY_LEFT_OUT,
+}
 
 
 def conversation(conversation_id: str) -> Shape:
@@ -105,50 +150,9 @@ def call(*, role: str, provider: str, adapter: str, model: str | None, effort: s
     return _agent("call", role, attributes)
 
 
-def known(
-    *,
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
-    cached_input_tokens: int | None = None,
-    cost_usd: float | None = None,
-    native_conversation: str | None = None,
-    served_model: str | None = None,
-    category: str | None = None,
-    outcome: str | None = None,
-    retry_after_s: int | None = None,
-    fan_out_size: int | None = None,
-    spent_tokens: int | None = None,
-    spent_usd: float | None = None,
-    tool_calls: int | None = None,
-    relayed_spans: int | None = None,
-    left_out_spans: int | None = None,
-) -> dict[str, Value | None]:
-    """What becomes known of a span after it has begun.
-
-    :param native_conversation: the runtime's own session id, as it stated it; for its call's span.
-    :param served_model: the model that answered, where the runtime names it.
-    :param category: the normalized failure's category; the span is no error by that alone.
-    :param outcome: ``known_failed`` or ``unknown``, or how a child ended.
-    :param spent_tokens: of the whole fan-out's budget, in and out together; ``spent_usd`` likewise.
-    :param left_out_spans: of a runtime's own, those that were not hung under its call.
-    """
-    return {
-        names.INPUT_TOKENS: input_tokens,
-        names.OUTPUT_TOKENS: output_tokens,
-        names.CACHE_READ_TOKENS: cached_input_tokens,
-        names.COST_USD: cost_usd,
-        names.CONVERSATION_ID: native_conversation,
-        names.RESPONSE_MODEL: served_model,
-        names.CATEGORY: category,
-        names.OUTCOME: outcome,
-        names.RETRY_AFTER_S: retry_after_s,
-        names.FAN_OUT_SIZE: fan_out_size,
-        names.BUDGET_SPENT_TOKENS: spent_tokens,
-        names.BUDGET_SPENT_USD: spent_usd,
-        names.TOOL_USES: tool_calls,
-        names.RELAYED_SPANS: relayed_spans,
-        names.RELAY_LEFT_OUT: left_out_spans,
-    }
+def known(**said: Unpack[Known]) -> dict[str, Value | None]:
+    """The attributes of what has become known."""
+    return {_NAMES[name]: cast("Value | None", value) for name, value in said.items()}
 
 
 def _agent(level: Level, agent: str, attributes: dict[str, Value | None]) -> Shape:

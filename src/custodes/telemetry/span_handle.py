@@ -10,38 +10,19 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from custodes.telemetry import conventions as names
 from custodes.telemetry import shapes
 from custodes.telemetry.contents import Contents
 from custodes.telemetry.lineage import Level, Lineage
+from custodes.telemetry.shapes import Known
 from custodes.telemetry.values import Value, clean, text
 
 if TYPE_CHECKING:  # loaded only where somebody has configured a provider
     from opentelemetry.trace import Span
 
     from custodes.telemetry.bridge import Bridge
-
-
-class Known(TypedDict, total=False):
-    """What :meth:`SpanHandle.set` takes; :func:`~custodes.telemetry.shapes.known` says what each is."""
-
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_input_tokens: int | None
-    cost_usd: float | None
-    native_conversation: str | None
-    served_model: str | None
-    category: str | None
-    outcome: str | None
-    retry_after_s: int | None
-    fan_out_size: int | None
-    spent_tokens: int | None
-    spent_usd: float | None
-    tool_calls: int | None
-    relayed_spans: int | None
-    left_out_spans: int | None
 
 
 class SpanHandle:
@@ -170,6 +151,9 @@ class SpanHandle:
         under = self._bridge.span_id(self._span)
         graft = Graft(lineage.trace, under, wanted, provider, contents.attributes)
         relay = Relay(graft, self._bridge.emit)
+        if not await relay.open():
+            yield {}
+            return
         try:
             async with relay.serving():
                 yield {
