@@ -110,6 +110,17 @@ def test_what_is_switched_off_sends_no_span(programs: Path, more: dict[str, str]
     assert not collector.spans
 
 
+def test_while_supervision_is_off_nothing_is_exported_though_the_variables_ask_for_it(
+    programs: Path, cos: Cos
+) -> None:
+    assert cos("supervision", "disable").code == 0
+    with sink() as collector:
+        done = run(*LOOK, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+        assert not collector.asked.is_set()
+    assert done.returncode == 1
+    assert "supervision is off" in done.stderr
+
+
 def test_a_collector_that_is_down_costs_a_note_and_nothing_else(programs: Path) -> None:
     done = run(*LOOK, "--format", "json", "--otlp", nowhere())
     assert done.returncode == 0

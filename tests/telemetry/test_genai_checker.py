@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from support.genai import violations
+from custodes.telemetry import current_tracer
+from support.genai import SpanWatch, violations
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "reviewer"}
 
@@ -48,3 +49,20 @@ def test_a_conforming_span_has_no_violations() -> None:
 )
 def test_each_violation_is_named(bad: ReadableSpan, fault: str) -> None:
     assert fault in violations(bad)
+
+
+def test_what_watches_the_whole_suite_sees_a_violation_and_a_span_that_is_never_ended(
+    span_watch: SpanWatch,
+) -> None:
+    """Acceptance T10: `tests/conftest.py` puts one over every span that is emitted in the test run."""
+    own = SpanWatch()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(own)
+    provider.get_tracer("t").start_span("bad", attributes={"gen_ai.pool": "x"}).end()
+    left_open = provider.get_tracer("t").start_span("left open")
+    assert own.faults == ["bad: gen_ai.pool is not registered"]
+    assert own.unended == ["left open"]
+    left_open.end()
+    assert own.unended == []
+    with current_tracer().conversation("ours"):
+        assert span_watch.unended == ["invoke_agent parent"]
