@@ -3,7 +3,6 @@ store and the host's tracing saw, by code that shares no rule with the product."
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations, pairwise
@@ -14,15 +13,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 from custodes import Outcome
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.records import AttemptRow
-from support.fan_outs.life import WALL, Call, Fan, Life, Used
+from support.fan_outs import budgets
+from support.fan_outs.life import A_MOMENT, ADMISSION_S, MORE_S, WALL, Life, calls_by_run
 from support.puppets import Violation
 
-MORE_S = 10.0
-"""What dispatch adds to an attempt's timeout: the grace of its cancel, and the bound of the proof."""
-ADMISSION_S = 2.0
-"""What an admission, once it was let through, may take of the store's time before its runtime is called."""
-A_MOMENT = 1e-4
-"""Wall seconds have no finer grain in a float."""
 NOT_PROVEN = "whether its scope was its own to the end is not proven"
 
 
@@ -31,13 +25,6 @@ def outcomes_of(life: Life) -> Iterator[Outcome]:
     for _, event in life.events:
         if isinstance(event, ChildEnded):
             yield event.outcome
-
-
-def calls_by_run(life: Life) -> dict[str, list[Call]]:
-    found: dict[str, list[Call]] = defaultdict(list)
-    for call in life.calls:
-        found[call.run_id].append(call)
-    return found
 
 
 def rows_by_run(life: Life) -> dict[str, list[AttemptRow]]:
@@ -229,111 +216,6 @@ def nothing_is_let_in_while_supervision_is_disabled(life: Life) -> None:
                 raise Violation(f"disabled from {since} to {until}, and let in: {row}")
 
 
-# -- Budgets
-
-
-def a_budget_is_never_over_reserved(life: Life) -> None:
-    """At every call: what was spent, and what is in flight at its estimate or at what it was seen to use."""
-    for told in life.fans:
-        calls = _calls_of(life, told)
-        for kind, limit in enumerate(_limits(told)):
-            for place, call in enumerate(calls):
-                taken = sum(_taken_at(call.began, other)[kind] for other in calls[: place + 1])
-                if limit is not None and taken > limit:
-                    raise Violation(f"{taken} of {limit} with {call} in {told.budget}")
-
-
-def a_budget_is_settled_to_the_last_token(life: Life) -> None:
-    for told in life.fans:
-        ledger = told.fan.ledger
-        if ledger.reserved.tokens or ledger.reserved.usd:
-            raise Violation(f"still reserved: {ledger}")
-        spent = (ledger.spent.tokens, round(ledger.spent.usd / 10_000_000))
-        for kind, limit in enumerate(_limits(told)):
-            used = sum(_used(call)[kind] for call in _calls_of(life, told))
-            if limit is not None and spent[kind] != used:
-                raise Violation(f"{spent[kind]} spent where the calls come to {used}: {ledger}")
-
-
-def nothing_starts_past_a_hard_limit(life: Life) -> None:
-    for told in life.fans:
-        budget, calls = told.budget, _calls_of(life, told)
-        own = {call.run_id for call in calls if call.run_id not in life.nested}
-        if budget.children is not None and len(own) > budget.children:
-            raise Violation(f"more than {budget.children} children ran: {calls}")
-        if budget.wall_seconds is None:
-            continue
-        until = told.opened_at + budget.wall_seconds
-        for call in calls:
-            if call.at > until + ADMISSION_S:
-                raise Violation(f"started at {call.at}, with {until} the deadline: {call}")
-            if budget.when_spent == "stop" and not (call.ended_at or math.inf) <= until + MORE_S:
-                raise Violation(f"not stopped at {until}: {call}")
-
-
-def those_asked_for_first_get_what_there_is(life: Life) -> None:
-    """One that is refused for want of tokens or USD before it ran found too little left by those before it,
-    whatever those after it took; unless one of them used more than it was reckoned at."""
-    calls = calls_by_run(life)
-    for told in life.fans:
-        own = _calls_of(life, told)
-        if any(
-            _most(_used(call), call.estimate) != call.estimate or call.run_id in life.nested for call in own
-        ):
-            continue
-        before: Used = (0, 0)
-        for asked, outcome in zip(told.asked, told.outcomes, strict=True):
-            need = life.estimates[outcome.run_id]
-            short = outcome.refusal.shortfall if outcome.refusal is not None else None
-            if short is not None and short.limit in METERED and not outcome.attempts:
-                kind = METERED.index(short.limit)
-                limit = _limits(told)[kind]
-                if limit is not None and before[kind] < limit and before[kind] + need[kind] <= limit:
-                    raise Violation(f"{asked.work} was refused with {before} of {told.budget} taken")
-            for call in calls[outcome.run_id]:
-                before = _sum(before, _used(call))
-            before = _sum(before, need)
-
-
-METERED = ("tokens", "usd")
-
-
-def _sum(one: Used, other: Used) -> Used:
-    return one[0] + other[0], one[1] + other[1]
-
-
-def _calls_of(life: Life, told: Fan) -> list[Call]:
-    ids = {asked.child.run_id for asked in told.asked}
-    return [call for call in life.calls if ids & {call.run_id, *life.ancestors(call.run_id)}]
-
-
-def _limits(told: Fan) -> tuple[int | None, int | None]:
-    """Of tokens and of cents."""
-    return told.budget.tokens, None if told.budget.usd is None else round(told.budget.usd * 100)
-
-
-def _taken_at(tick: int, call: Call) -> Used:
-    if call.returned is not None and call.returned <= tick:
-        return _used(call)
-    return _most(call.estimate, *(used for at, used in call.told if at <= tick))
-
-
-def _used(call: Call) -> Used:
-    """What it comes to once it has ended: what its result says; else its estimate, or what was seen where
-    that is more; nothing more than what was seen where it is known to have done nothing."""
-    if call.final is not None:
-        return call.final
-    seen = [used for _, used in call.told]
-    failure = call.failure
-    if failure is not None and failure.outcome == "known_failed" and not call.accepted:
-        return _most(*seen)
-    return _most(call.estimate, *seen)
-
-
-def _most(*used: Used) -> Used:
-    return max((each[0] for each in used), default=0), max((each[1] for each in used), default=0)
-
-
 # -- Traces
 
 
@@ -416,10 +298,10 @@ INVARIANTS = (
     one_probe_of_a_pool_lives_at_a_time,
     nobody_is_let_into_a_pool_that_cools,
     nothing_is_let_in_while_supervision_is_disabled,
-    a_budget_is_never_over_reserved,
-    a_budget_is_settled_to_the_last_token,
-    nothing_starts_past_a_hard_limit,
-    those_asked_for_first_get_what_there_is,
+    budgets.a_budget_is_never_over_reserved,
+    budgets.a_budget_is_settled_to_the_last_token,
+    budgets.nothing_starts_past_a_hard_limit,
+    budgets.those_asked_for_first_get_what_there_is,
     every_span_ends_once_under_its_own_parent,
     a_span_is_an_error_if_and_only_if_it_says_of_which_type,
     nothing_is_left,

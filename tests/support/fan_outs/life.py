@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -26,6 +27,12 @@ from support.fan_outs.temper import Temper
 WALL = 1_790_000_000.0
 """What the product's wall clock says as a life begins, in seconds since the epoch."""
 
+MORE_S = 10.0
+"""What dispatch adds to an attempt's timeout: the grace of its cancel, and the bound of the proof."""
+ADMISSION_S = 2.0
+"""What an admission, once it was let through, may take of the store's time before its runtime is called."""
+A_MOMENT = 1e-4
+"""Wall seconds have no finer grain in a float."""
 Used = tuple[int, int]
 """Tokens, and US cents."""
 
@@ -202,6 +209,13 @@ class Life:
             else:
                 left.append(survivor)
         return ended, left
+
+
+def calls_by_run(life: Life) -> dict[str, list[Call]]:
+    found: dict[str, list[Call]] = defaultdict(list)
+    for call in life.calls:
+        found[call.run_id].append(call)
+    return found
 
 
 def draw_work(life: Life, *, metered: bool) -> Work:

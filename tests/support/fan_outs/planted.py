@@ -36,7 +36,7 @@ from custodes.supervision.leases import Leases
 from custodes.supervision.nest import Nest
 from custodes.supervision.work import Outcome
 from custodes.telemetry.span_handle import SpanHandle, error_type_of
-from support.fan_outs import invariants
+from support.fan_outs import budgets, invariants
 from support.fan_outs.life import Life
 
 
@@ -276,31 +276,29 @@ PLANTED = (
     Planted(
         "a settled attempt keeps its reservation",
         _settled_without_refund,
-        invariants.a_budget_is_settled_to_the_last_token,
+        budgets.a_budget_is_settled_to_the_last_token,
     ),
     Planted(
         "children that wait for a slot have nothing reserved",
         _queued_are_not_reserved,
-        invariants.those_asked_for_first_get_what_there_is,
+        budgets.those_asked_for_first_get_what_there_is,
         rare=True,
     ),
     Planted(
         "what a running attempt uses is not counted",
         _used_is_not_seen,
-        invariants.a_budget_is_settled_to_the_last_token,
+        budgets.a_budget_is_settled_to_the_last_token,
     ),
-    Planted(
-        "a reservation is never refused", _nothing_is_reserved, invariants.a_budget_is_never_over_reserved
-    ),
+    Planted("a reservation is never refused", _nothing_is_reserved, budgets.a_budget_is_never_over_reserved),
     Planted(
         "the wall seconds are not looked at once a child waits",
         _deadline_is_forgotten,
-        invariants.nothing_starts_past_a_hard_limit,
+        budgets.nothing_starts_past_a_hard_limit,
     ),
     Planted(
         "nothing is stopped at the end of the wall seconds",
         _stop_finishes,
-        invariants.nothing_starts_past_a_hard_limit,
+        budgets.nothing_starts_past_a_hard_limit,
     ),
     Planted(
         "a pool that is due lets in everybody", _two_probes, invariants.one_probe_of_a_pool_lives_at_a_time
