@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.terminal import Frame, on_terminal, plain
+
 COS = [sys.executable, "-m", "custodes.cli"]
+RECORDING = Path(__file__).parents[2] / "docs" / "images" / "demo.svg"
+RECORDED_COLUMNS = 104
+
+
+def recorded() -> Frame:
+    """The recording's last frame, below its command line."""
+    last = RECORDING.read_text(encoding="utf-8").rpartition("<g ")[2]
+    lines: defaultdict[float, str] = defaultdict(str)
+    for y, words in re.findall(r'<text [^>]*y="([\d.]+)"[^>]*>([^<]*)</text>', last):
+        lines[float(y)] += html.unescape(words).replace("\xa0", " ").rstrip("\n")
+    _, *tree = (line.rstrip() for _, line in sorted(lines.items()))
+    return Frame(0, "\n".join(tree))
+
+
+def said(frame: Frame) -> set[str]:
+    """Its lines in whatever order: children and pools stand as they came up."""
+    return {line.lstrip("│├└─ ") for line in frame.words}
 
 
 @pytest.fixture
@@ -76,25 +96,12 @@ def test_as_plain_lines_it_tells_what_happens_and_what_to_do_next(temporary: Pat
 
 
 def test_on_a_terminal_it_is_a_live_tree(temporary: Path, tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "50"}
-    environment.pop("NO_COLOR", None)
-    with subprocess.Popen(
-        [*COS, "demo"], stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment
-    ) as program:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:  # Linux says EIO once the other side is closed
-                break
-            if not part:
-                break
-            shown += part
-    os.close(ours)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert program.returncode == 0
+    shown = on_terminal(
+        [*COS, "demo"], cwd=tmp_path, environment=os.environ, columns=RECORDED_COLUMNS, rows=50
+    )
+    text = plain(shown.text)
+    assert shown.code == 0
     for seen in ("cooling down, ", "half-open: one probe runs", "pools", "✓ notes", "demo done: 8 done"):
         assert seen in text
-    assert b"\x1b[32m" in shown
+    assert "\x1b[32m" in shown.text
+    assert said(shown.frames[-1]) == said(recorded()), "scripts/recording.py makes the README's picture anew"

@@ -1,0 +1,188 @@
+"""Every page does what it says: its files are written, its commands typed, its Python run, its output shown.
+
+A page whose blocks need more than that has a test file of its own, which `OF_THEIR_OWN` names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from custodes.cli.app import call
+from support.pages import ROOT, Block, Command, blocks, commands, missing_line, pages
+
+OF_THEIR_OWN = {
+    "docs/actors.md": "docs/test_actors_guide.py",
+    "docs/adapters.md": "docs/test_adapters_page.py",
+    "docs/mcp.md": "docs/test_mcp_page.py",
+    "docs/overseer.md": "docs/test_overseer_page.py",
+    "docs/plans.md": "docs/test_plans_page.py",
+    "docs/playbook.md": "docs/test_playbook_page.py",
+    "docs/hub.md": "hub/test_api.py",
+}
+ELSEWHERE = {"scripts/demo": "cli/test_demo.py", "scripts/test": "this run of it"}
+"""Commands of a page that are not typed again here, and what runs them."""
+PROGRAM = """\
+import os, sys
+if sys.argv[1] == "full":
+    print('{"failure": {"category": "capacity", "retry_after_s": 60}}')
+    sys.exit(1)
+print('{"summary": "seen as %s"}' % os.environ["CUSTODES_ROLE"])
+"""
+FOLLOWED = [
+    page for page in pages() if page not in OF_THEIR_OWN and any(b.language != "text" for b in blocks(page))
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, a configuration of its own, and a machine with python3 and no agent."""
+    for name in [*os.environ]:
+        if name.startswith(("OPENAI_", "ANTHROPIC_", "CUSTODES_", "OTEL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    folder = tmp_path / "project"
+    (folder / "src").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def with_agents(project: Path) -> None:
+    """Claude Code and Codex are here: enough to configure work for them, which is all such a page does."""
+    for name in ("claude", "codex"):
+        program = project.parent / "bin" / name
+        program.write_text("#!/bin/sh\nexit 1\n")
+        program.chmod(0o755)
+
+
+def with_a_program(project: Path) -> None:
+    """The runtime is a program that says which role it was, and in its other pool meets a limit."""
+    folder = project / ".coding-os" / "adapters" / "command"
+    folder.mkdir(parents=True)
+    (folder / "look.py").write_text(PROGRAM)
+    models = "".join(
+        f"  - {{id: {name}, bucket: {name}, argv: [python3, {folder / 'look.py'}, {name}]}}\n"
+        for name in ("look", "full")
+    )
+    (folder / "adapter.yaml").write_text(f"models:\n{models}")
+    for line in ("adapters trust command", "init", "supervision enable"):
+        assert call(line.split()) == 0
+
+
+def with_a_limit(project: Path) -> None:
+    with_a_program(project)
+    assert call(["dispatch", "--role", "analyst", "--model", "full", "What is here?"]) == 1
+
+
+STAGES = {
+    "README.md": with_a_program,
+    "docs/howto/cheap-reviewer.md": with_agents,
+    "docs/howto/embed.md": with_a_program,
+    "docs/howto/limits.md": with_a_limit,
+    "docs/howto/two-runtimes.md": with_agents,
+    "docs/nesting.md": with_a_program,
+}
+
+
+class Reader:
+    """Does what a page says, from its top to its end. ``out`` is what the last thing it ran has printed."""
+
+    def __init__(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.project = project
+        self.capsys = capsys
+        self.variables: dict[str, str] = {}
+        self.out = ""
+
+    def follow(self, block: Block) -> None:
+        match block.language:
+            case "text":
+                missing = missing_line(block.text, self.out) if self.out else None
+                assert missing is None, f"{missing!r} was not printed, but:\n{self.out}"
+                self.out = ""
+            case "bash":
+                self.out = "".join(self.typed(command) for command in commands(block.text, self.variables))
+            case "python" if block.title and "/" in block.title:
+                self.write(block)
+            case "python":
+                self.write(block)
+                self.out = self.ran(block)
+            case "yaml" | "json" | "toml" if block.title:
+                self.write(block)
+            case language:
+                raise AssertionError(f"nobody knows what to do with a block of {language or 'no language'}")
+
+    def write(self, block: Block) -> None:
+        file = self.project / (block.title or "page.py")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(block.text, encoding="utf-8")
+
+    def ran(self, block: Block) -> str:
+        """Its own words, run in this process: warnings are errors in here."""
+        self.capsys.readouterr()
+        code = compile(block.text, block.title or "page.py", "exec")
+        exec(code, {"__name__": "__main__"})  # noqa: S102 - the page's own words
+        return self.capsys.readouterr().out
+
+    def typed(self, command: Command) -> str:
+        program, *words = command.words
+        if program in ELSEWHERE:
+            return ""
+        assert program == "cos", f"nobody has typed {' '.join(command.words)} here"
+        self.capsys.readouterr()
+        words = list(words)
+        code = call(words)
+        out, err = self.capsys.readouterr()
+        assert code == command.code, (command, out, err)
+        for name, pattern in (("RUN", "plan run"), ("CONVERSATION", "conversation")):
+            if found := re.findall(rf"^{pattern}: (\S+)$", out, re.MULTILINE):
+                self.variables[name] = found[-1]
+        return out
+
+
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_a_reader_who_does_what_the_page_says_sees_what_it_says(
+    page: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if page in STAGES:
+        STAGES[page](project)
+    reader = Reader(project, capsys)
+    for block in blocks(page):
+        try:
+            reader.follow(block)
+        except Exception as error:
+            error.add_note(f"{page}, line {block.line}")
+            raise
+
+
+def test_every_other_page_with_something_to_do_has_a_test_of_its_own() -> None:
+    for page, test in OF_THEIR_OWN.items():
+        assert (ROOT / page).exists(), page
+        assert (ROOT / "tests" / test).exists(), test
+    assert [page for page in STAGES if page not in FOLLOWED] == []
+
+
+def test_the_host_of_the_readme_is_the_same_on_trio(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_a_program(project)
+    (host,) = (block for block in blocks("README.md") if block.language == "python")
+    on_trio = host.text.replace("import asyncio ", "import trio ").replace(
+        "asyncio.run(main())", "trio.run(main)"
+    )
+    printed = [
+        [line.split()[:2] for line in Reader(project, capsys).ran(block).splitlines()]
+        for block in (host, host._replace(text=on_trio))
+    ]
+    assert "trio.run" in on_trio
+    assert printed == [[["analyst", "done"], ["architect", "done"]]] * 2
