@@ -233,6 +233,14 @@ def test_an_exporter_that_is_not_there_is_named(programs: Path, variable: str) -
     assert "pigeon" in done.stderr
 
 
+def test_the_console_exporter_leaves_the_document_on_stdout_alone(programs: Path) -> None:
+    signals = {f"OTEL_{signal}_EXPORTER": "console" for signal in ("TRACES", "METRICS", "LOGS")}
+    done = run(*LOOK, "--format", "json", **signals)
+    assert json.loads(done.stdout)["outcomes"][0]["status"] == "done"
+    for told in ("dispatch command", "custodes.attempts", "ended: well"):
+        assert told in done.stderr
+
+
 def test_a_nested_program_goes_on_in_the_same_tree(programs: Path) -> None:
     """A child's own program asks for a child: across three processes it is one trace without an orphan."""
     asked = [*COS, "dispatch", "--role", "analyst", "--model", "look", "Look again.", "-d", str(programs)]

@@ -6,6 +6,7 @@ once a variable says that there is one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -94,7 +95,9 @@ def made(asked: Wanted, signal: Signal) -> list[Any]:
         if entry is None:
             other = f"no exporter {name!r} for {signal} is installed"
             raise ExportError(MISSING if name == "otlp_proto_http" else other)
-        options = {"endpoint": f"{asked.endpoint}/v1/{signal}"} if asked.endpoint else {}
+        options: dict[str, Any] = {"endpoint": f"{asked.endpoint}/v1/{signal}"} if asked.endpoint else {}
+        if name == "console":
+            options["out"] = sys.stderr  # what goes to stdout is the command's own document
         try:
             found.append(entry.load()(**options))
         except ImportError:
