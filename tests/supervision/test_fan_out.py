@@ -314,6 +314,24 @@ async def test_malformed_settings_refuse_a_dispatch_and_stay_as_they_are(
     assert settings.read_text() == '{"model_routing": {"enabled": true,}}'
 
 
+async def test_settings_that_break_before_the_first_child_begins_refuse_it_and_leave_nothing_running(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    settings = tmp_path / ".coding-os" / "hub-settings.json"
+    good = settings.read_text()
+    with anyio.fail_after(30):
+        async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+            async with parent.fan_out() as fan:
+                fan.start(review())
+                settings.write_text("{")  # it was frozen by what stood there before
+            settings.write_text(good)
+            again = await parent.dispatch(review())
+    (outcome,) = fan.outcomes
+    assert outcome.refusal is not None
+    assert outcome.refusal.category == "settings"
+    assert again.status == "done"
+
+
 async def test_suggest_returns_the_route_that_explicit_would_run_and_spends_nothing(
     tmp_path: Path, script: scripted.Script
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from custodes.actors import ActorError, ActorRef, ChildSpec
+from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.account import Account
 from custodes.supervision.budget import Ledger, Spending
@@ -34,7 +35,7 @@ from custodes.supervision.records import Group, of_run
 from custodes.supervision.reserving import reserved, unless_short
 from custodes.supervision.resume import resumed
 from custodes.supervision.slots import Slots
-from custodes.supervision.work import Budget, Outcome, Refusal, Work
+from custodes.supervision.work import Budget, Outcome, Refusal, RefusalCategory, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
@@ -124,10 +125,6 @@ class FanOut:
         """Ask for one more child. Work that is refused has an outcome too, in its place."""
         run_id, frozen = self.freeze(work)
         return self.put(run_id, work, frozen)
-
-    def refuse(self, work: Work, refusal: Refusal) -> Child:
-        """Put work in its place that cannot be started, for a reason of the caller's own."""
-        return self.put(new_run_id(), work, refusal)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -256,11 +253,11 @@ class FanOut:
             return
         try:
             tree = await self._supervision.tree()
+        except SettingsError as error:  # they have changed since it was asked for
+            self._refuse(child, "settings", str(error))
+            return
         except StoreError as error:
-            reason = f"the health store cannot be opened: {error}"
-            self._end(
-                child, refused(child.run_id, child.work, Refusal(category="unavailable", reason=reason))
-            )
+            self._refuse(child, "unavailable", f"the health store cannot be opened: {error}")
             return
         if isinstance(frozen, Resuming):
             frozen = await self._resumed(frozen, tree)
@@ -314,8 +311,7 @@ class FanOut:
             siblings = await self._conversation.children(tree)
             ref = await siblings.start_child(spec)
         except ActorError as error:
-            refusal = Refusal(category="unavailable", reason=f"the child cannot be started: {error}")
-            self._end(child, refused(child.run_id, child.work, refusal))
+            self._refuse(child, "unavailable", f"the child cannot be started: {error}")
             return
         self._stops[child.run_id] = partial(siblings.stop_child, child.run_id)
         if child.result is None:
@@ -386,6 +382,10 @@ class FanOut:
             self._emit(child, ChildEnded, outcome=outcome)
             self._unended -= 1
             self._stop_sleeping_once_all_ended()
+
+    def _refuse(self, child: Child, category: RefusalCategory, reason: str) -> None:
+        """With no row: where no tree takes it, there is none to write it."""
+        self._end(child, refused(child.run_id, child.work, Refusal(category=category, reason=reason)))
 
     def _stop_sleeping_once_all_ended(self) -> None:
         if not self._open and not self._unended:

@@ -122,7 +122,8 @@ class Supervision:
     async def tree(self) -> Tree:
         """The running tree, started by whoever asks first.
 
-        :raises StoreError: its store cannot be opened. The next one to ask tries again.
+        :raises SettingsError: the settings cannot be read.
+        :raises StoreError: its store cannot be opened. In either case the next one to ask tries again.
         """
         async with self._starting:
             if self._tree is None:

@@ -97,8 +97,10 @@ class Tree:
     async def start(self, group: TaskGroup, registry: Callable[[], Registry]) -> None:
         """Run the root in the host's group. What fails later fails upward, into that group.
 
+        :raises SettingsError: the settings cannot be read; nothing was started.
         :raises StoreError: the store cannot be opened; nothing is left running.
         """
+        policy = self._settings.read().policy
         try:
             await group.start(self.root.run)
         except StartFailed as error:
@@ -108,7 +110,6 @@ class Tree:
             if isinstance(cause, StoreError):
                 raise cause from error
             raise
-        policy = self._settings.read().policy
         self.services = Services(
             project=self._project,
             settings=self._settings,
