@@ -98,6 +98,20 @@ async def test_what_is_beyond_the_limit_counts_and_holds_new_ones_back() -> None
     assert slots.full
 
 
+async def test_places_that_are_given_back_while_they_are_taken_are_held_whole_after_it() -> None:
+    mine, hosts = Slots(1), Slots(1)
+    places = Places(mine, hosts)
+    await hosts.take()
+    async with anyio.create_task_group() as group:
+        group.start_soon(places.take, "returning")
+        await anyio.wait_all_tasks_blocked()
+        places.give_back()  # nested work was asked for, and is over before its parent has come back
+        hosts.give_back()
+    assert (mine.taken, hosts.taken) == (1, 1)
+    places.give_back()
+    assert (mine.taken, hosts.taken) == (0, 0)
+
+
 async def test_places_are_taken_all_or_none() -> None:
     mine, hosts = Slots(1), Slots(1)
     places = Places(mine, hosts)

@@ -91,6 +91,7 @@ class Places:
     def __init__(self, *slots: Slots) -> None:
         self._slots = slots
         self._held: list[Slots] = []
+        self._taking = False
 
     @property
     def full(self) -> bool:
@@ -98,13 +99,16 @@ class Places:
 
     async def take(self, rank: Rank = "new") -> None:
         """Wait for all of them. Cancelled meanwhile, none is held."""
+        self._taking = True
         try:
             for slots in self._slots:
                 await slots.take(rank)
                 self._held.append(slots)
         except BaseException:
-            self.give_back()
+            self._release()
             raise
+        finally:
+            self._taking = False
 
     def take_beyond(self) -> None:
         """Take all of them whether or not there is room."""
@@ -113,6 +117,11 @@ class Places:
             self._held.append(slots)
 
     def give_back(self) -> None:
-        """Idempotent."""
+        """Idempotent. Of no effect while they are being taken: what was part of them is never given back
+        alone, so that whoever has taken them holds all."""
+        if not self._taking:
+            self._release()
+
+    def _release(self) -> None:
         while self._held:
             self._held.pop().give_back()
