@@ -113,13 +113,19 @@ class OwnerActor(Actor):
         return False
 
     async def _take(self, request: Request, cancels: TaskGroup) -> None:
-        match request.kind:
-            case "dispatch":
-                await self._start(request)
-            case "cancel":
-                cancels.start_soon(self._cancel, request)
-            case "answer":
-                await self._answer(request)
+        try:
+            match request.kind:
+                case "dispatch":
+                    await self._start(request)
+                case "cancel":
+                    by = msgspec.json.decode(request.body, type=CancelAsk).by
+                    cancels.start_soon(self._cancel, request, by)
+                case "answer":
+                    await self._answer(request, msgspec.json.decode(request.body, type=AnswerAsk))
+        except msgspec.DecodeError as error:  # another version's; whoever asked hears that nobody answers
+            logger.warning(
+                "request %s (%s) of pid %d: %s", request.id, request.kind, request.client.pid, error
+            )
 
     async def _start(self, request: Request) -> None:
         nest = self._live.nests.get(request.run_id)
@@ -131,18 +137,16 @@ class OwnerActor(Actor):
             return
         try:
             ask = msgspec.json.decode(request.body, type=NestedWork)
-        except (msgspec.DecodeError, ValueError, TypeError) as error:
+        except msgspec.DecodeError as error:
             await self._refuse(request, "invalid", f"it cannot be read: {error}")
             return
         nest.start(request.id, ask, partial(self._reply_outcome, request.id))
 
-    async def _cancel(self, request: Request) -> None:
-        ask = msgspec.json.decode(request.body, type=CancelAsk)
-        await self._live.cancel(request.run_id, f"cancelled from elsewhere ({ask.by})")
+    async def _cancel(self, request: Request, by: str) -> None:
+        await self._live.cancel(request.run_id, f"cancelled from elsewhere ({by})")
         await self._reply(request.id, b"{}")
 
-    async def _answer(self, request: Request) -> None:
-        ask = msgspec.json.decode(request.body, type=AnswerAsk)
+    async def _answer(self, request: Request, ask: AnswerAsk) -> None:
         found = self._live.asks.answer(ask.ask, ask.answer, ask.by)
         if found is None:  # answered a moment ago: its row says what
             await self._reply(request.id, b"null")
@@ -154,7 +158,7 @@ class OwnerActor(Actor):
     async def _refuse(self, request: Request, category: RefusalCategory, reason: str) -> None:
         try:
             work = msgspec.json.decode(request.body, type=NestedWork).work
-        except (msgspec.DecodeError, ValueError, TypeError):
+        except msgspec.DecodeError:
             work = Work(role="", prompt="")
         refusal = Refusal(category=category, reason=f"nested work was refused: {reason}")
         await self._reply_outcome(request.id, refused(request.id, work, refusal))
