@@ -146,8 +146,9 @@ class Conversation:
 
     async def cancel(self, reason: str = "cancelled") -> None:
         """End every child of this conversation. Idempotent; returns once all are gone."""
-        for fan_out in tuple(self.fan_outs):
-            await fan_out.cancel(reason)
+        async with anyio.create_task_group() as cancels:
+            for fan_out in self.fan_outs:
+                cancels.start_soon(fan_out.cancel, reason)
 
     def events(self, *, since: int = 0) -> EventStream:
         """What happens in this conversation, typed and numbered; it ends once the conversation has ended.
