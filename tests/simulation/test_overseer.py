@@ -52,9 +52,6 @@ class Reckoning:
     def healthy(self, name: str) -> bool:
         return len(self.given[name]) >= 3 and all(each.status == 200 for each in self.given[name][-3:])
 
-    def works(self, name: str) -> bool:
-        return bool(self.given[name]) and self.given[name][-1].status == 200
-
 
 def _down(answer: Answer) -> bool:
     return answer.trouble == "refused" or (answer.status or 0) >= 500
@@ -90,7 +87,7 @@ async def live(w: World, seed: int, ticks: int) -> None:
                 scripts[name].pop(0)
         asked = {name for _, name, _ in w.asked[before:]}
         for profile, old, _ in w.shelf.switches[seen:]:
-            if reckoning.works(old[0]) and profile in moved_at:
+            if reckoning.healthy(old[0]) and profile in moved_at:
                 apart = now - moved_at[profile]
                 assert apart >= COOLDOWN_S, f"tick {number}: {profile} flapped after {apart} s"
             moved_at[profile] = now
