@@ -353,7 +353,7 @@ def _incident_line(incident: Incident) -> str:
     moved = f" {incident.old_model} → {incident.new_model}" if incident.new_model else ""
     ended = "active"
     if incident.status == "resolved":
-        ended = f"resolved by {incident.resolved_by} after {incident.seconds or 0:.0f} s"
+        ended = f"resolved ({incident.resolved_by}) after {incident.seconds or 0:.0f} s"
     elif incident.recovery_eta:
         ended = f"active, expected back {incident.recovery_eta}"
     style = "red" if incident.status == "active" else "dim"
