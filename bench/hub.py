@@ -169,8 +169,9 @@ def paints(address: str, paths: tuple[str, ...], rounds: int) -> dict[str, float
             for _ in range(rounds):
                 page = browser.new_context().new_page()
                 page.goto(address + path)
-                page.wait_for_function(f"({script}) !== null")
-                taken.append(page.evaluate(script))
+                while (painted := page.evaluate(script)) is None:
+                    page.wait_for_timeout(10)
+                taken.append(painted)
                 page.context.close()
             found[path] = statistics.median(taken)
         browser.close()

@@ -131,7 +131,8 @@ async def test_runs_and_traces_are_the_documents_of_the_command_line(
     listed = (await page.get("/api/runs")).json()
     assert listed == (await told(cos, "runs", "list"))
     run = listed["conversations"][0]["runs"][0]
-    assert (await page.get(f"/api/runs/{run['run_id']}")).json() == run
+    shown = (await page.get(f"/api/runs/{run['run_id']}")).json()
+    assert shown == await told(cos, "runs", "show", run["run_id"])
     trace = (await page.get("/api/cognition/trace/c")).json()
     assert trace == (await told(cos, "cognition", "trace", "c"))
     assert (await page.get("/api/runs/none")).status_code == 404

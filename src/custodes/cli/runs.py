@@ -87,9 +87,10 @@ async def show(
 
     from custodes.cli.plan_lines import plan_lines
     from custodes.cli.run_lines import run_line, tree_lines
-    from custodes.cli.transcripts import thread_lines, with_threads
+    from custodes.cli.transcripts import thread_lines
     from custodes.supervision.record_file import RecordFile
     from custodes.supervision.run_view import runs_of
+    from custodes.supervision.threads import with_threads
 
     async with RecordFile(project) as file:
         found = runs_of(await file.run(run))

@@ -35,9 +35,10 @@ from custodes.supervision.ask_table import AskRow
 from custodes.supervision.explanation import WorkExplanation, explain_work
 from custodes.supervision.health_report import HealthReport, report_of
 from custodes.supervision.operator_ask import Cancelled
-from custodes.supervision.plan_view import PlanAccount
+from custodes.supervision.plan_view import PlanAccount, PlanView
 from custodes.supervision.requests import Answered
-from custodes.supervision.run_view import ConversationView, RunView, conversations_of, runs_of
+from custodes.supervision.run_view import ConversationView, conversations_of, runs_of
+from custodes.supervision.threads import ShownRun, with_threads
 from custodes.supervision.trace import Trace
 
 MOST = 1_000
@@ -77,7 +78,10 @@ class RolesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """``plans`` are the newest; none where words are searched for."""
+
     conversations: tuple[ConversationView, ...]
+    plans: tuple[PlanView, ...] = ()
 
 
 class AsksAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,8 +218,10 @@ async def get_runs(request: Request) -> Response:
     if not limit.isdecimal() or not 1 <= int(limit[:9]) <= MOST:
         return refused(400, "arguments", f"limit {limit!r} is no number from 1 to {MOST}", request.scope)
     file = hub_of(request).project.file
-    found = await (file.matching(words, int(limit)) if words.split() else file.latest(int(limit)))
-    return json_answer(RunsAnswer(conversations=conversations_of(found)))
+    if words.split():
+        return json_answer(RunsAnswer(conversations=conversations_of(await file.matching(words, int(limit)))))
+    found, plans = await file.latest(int(limit)), await file.latest_plans(int(limit))
+    return json_answer(RunsAnswer(conversations=conversations_of(found), plans=plans))
 
 
 async def get_run(request: Request) -> Response:
@@ -223,7 +229,8 @@ async def get_run(request: Request) -> Response:
     found = runs_of(await hub_of(request).project.file.run(run_id))
     if not found:
         return refused(404, "record", f"no run {run_id!r} is on record", request.scope)
-    return json_answer(found[0])
+    project = hub_of(request).project.path
+    return json_answer(await anyio.to_thread.run_sync(with_threads, found[0], project))
 
 
 async def post_cancel(request: Request) -> Response:
@@ -374,7 +381,7 @@ ENDPOINTS = (
             _LIMIT,
         ),
     ),
-    Endpoint(method="GET", path="/api/runs/{id}", summary="One run.", handler=get_run, answer=RunView),
+    Endpoint(method="GET", path="/api/runs/{id}", summary="One run.", handler=get_run, answer=ShownRun),
     Endpoint(
         method="POST",
         path="/api/runs/{id}/cancel",

@@ -19,9 +19,9 @@ HEARTBEAT_S = 15.0
 SEND_S = 30.0
 """How long a browser may take nothing, in seconds. Then its stream ends; it comes back with what it saw."""
 PACE_S = 0.1
-SHARE = 4
+SHARE = 2
 """Between two renderings of a view passes at least so many times what one takes: however much happens, the
-Hub works a fifth of the time, and the rest belongs to the work that it shows."""
+Hub works a third of the time, and the rest belongs to the work that it shows."""
 KEPT = 32
 """Views that nobody looks at and that are kept for who comes back."""
 SIGN_OF_LIFE = b":\n\n"

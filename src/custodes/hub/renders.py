@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from custodes.adapters.errors import AdapterError
-from custodes.adapters.port import Transcript
 from custodes.hub.adapters_view import due_s
 from custodes.hub.hub import Hub
 from custodes.hub.live import Rendered
@@ -19,7 +17,8 @@ from custodes.hub.settings_view import Draft, settings_page
 from custodes.hub.templates_env import render
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.run_view import RunView, conversations_of, runs_of
+from custodes.supervision.run_view import conversations_of, runs_of
+from custodes.supervision.threads import with_threads
 
 LISTED = 100
 """Runs that the list shows; a search finds the newest so many of all."""
@@ -136,10 +135,10 @@ def conversation_renderer() -> Renderer:
         (found,) = conversations_of(attempts)
         running = any(run.status == "running" and not run.abandoned for run in found.runs)
         texts = {
+            **asks,
             "summary": render(
                 "_summary.html", conversation=found, running=running, accounts=accounts, csrf=hub.access.csrf
             ),
-            **asks,
             "picture": render("_picture.html", picture=picture(found.runs, now)),
             **rows.texts(tree_rows(found.runs), hub.access.csrf),
         }
@@ -158,20 +157,6 @@ async def render_run(hub: Hub, run_id: str) -> Rendered:
     if not found:
         return Rendered(texts={"nothing": render("_nothing.html", words=run_id)})
     (run,) = found
-    transcripts = await anyio.to_thread.run_sync(_transcripts, hub, run)
-    return Rendered(
-        texts={"run": render("_run.html", run=run, transcripts=transcripts, csrf=hub.access.csrf)}
-    )
-
-
-def _transcripts(hub: Hub, run: RunView) -> dict[str, Transcript]:
-    """By attempt: where its native session stands, and the command that goes on with it."""
-    registry = hub.project.registry()
-    found: dict[str, Transcript] = {}
-    for attempt in run.attempts:
-        if attempt.adapter and attempt.native_thread_id:
-            try:
-                found[attempt.id] = registry.transcript(attempt.adapter, attempt.native_thread_id)
-            except AdapterError:  # it is not here any more, or not trusted: the id alone is shown
-                found[attempt.id] = Transcript()
-    return found
+    shown = await anyio.to_thread.run_sync(with_threads, run, hub.project.path)
+    threads = {thread.attempt: thread for thread in shown.threads}
+    return Rendered(texts={"run": render("_run.html", run=run, threads=threads, csrf=hub.access.csrf)})
