@@ -10,8 +10,9 @@ from msgspec.structs import asdict
 from custodes.adapters.port import Failure, Usage
 from custodes.policy.routing import Route
 from custodes.supervision import records
+from custodes.supervision.admission import Candidate
 from custodes.supervision.owner_identity import Owner
-from custodes.supervision.records import AttemptEnd, AttemptRow, Group, closed, refused_row
+from custodes.supervision.records import AttemptEnd, AttemptRow, AttemptStart, Group, closed, refused_row
 from custodes.supervision.work import Outcome, Refusal
 from custodes.telemetry import Lineage
 from support.health import failed, limit, world
@@ -58,13 +59,21 @@ async def test_every_field_of_a_row_comes_back_as_it_was(tmp_path: Path) -> None
     async with world(tmp_path) as w:
         await w.database.write(lambda connection: records.insert(connection, [FULL]))
         assert await w.database.read(lambda connection: records.by_id(connection, [FULL.id])) == [FULL]
-        changed = AttemptRow(id=FULL.id, run_id="run-2", number=1, conversation="c2", role="reviewer")
-        await w.database.write(lambda connection: records.update(connection, [changed]))
-        assert await w.database.read(lambda connection: records.of_run(connection, "run-2")) == [changed]
-        assert await w.database.read(lambda connection: records.of_conversation(connection, "c1")) == []
-        assert await w.database.read(lambda connection: records.of_conversation(connection, "c2")) == [
-            changed
-        ]
+
+
+@pytest.mark.anyio
+async def test_an_update_writes_all_that_may_change_and_nothing_of_what_was_asked(tmp_path: Path) -> None:
+    asked = AttemptRow(id=FULL.id, run_id="run-2", number=1, conversation="c2", role="reviewer")
+    async with world(tmp_path) as w:
+        await w.database.write(lambda connection: records.insert(connection, [asked]))
+        await w.database.write(lambda connection: records.update(connection, [FULL]))
+        (row,) = await w.database.read(lambda connection: records.by_id(connection, [FULL.id]))
+    changed = {name for name, value in asdict(FULL).items() if value != asdict(asked)[name]}
+    written = {name for name, value in asdict(row).items() if value != asdict(asked)[name]}
+    at_the_start = AttemptStart.__struct_fields__ + Candidate.__struct_fields__
+    assert changed - written <= {*at_the_start, "generation", "health_state", "probe", "owner", "started"}
+    assert {name: asdict(row)[name] for name in written} == {name: asdict(FULL)[name] for name in written}
+    assert "trace" in written
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,25 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _COLUMNS = AttemptRow.__struct_fields__
-_INSERT = f"INSERT INTO attempts ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + c for c in _COLUMNS)})"  # noqa: S608  # our own names
-_UPDATE = f"UPDATE attempts SET {', '.join(f'{c} = :{c}' for c in _COLUMNS if c != 'id')} WHERE id = :id"  # noqa: S608  # our own names
+_CHANGING = (
+    "confirmed",
+    "status",
+    "category",
+    "retry_after_s",
+    "outcome",
+    "reason",
+    "input_tokens",
+    "output_tokens",
+    "cached_input_tokens",
+    "cost_usd",
+    "native_thread_id",
+    "served_model",
+    "ended",
+    "trace",
+)
+"""What may change once a row stands. An update that named any other would write that one's index anew."""
+_INSERT = f"INSERT INTO attempts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our own names
+_UPDATE = f"UPDATE attempts SET {', '.join(f'{c} = ?' for c in _CHANGING)} WHERE id = ?"  # noqa: S608  # our own names
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM attempts "  # noqa: S608  # our own names
 
 
@@ -191,12 +208,13 @@ def refused_row(
 
 
 async def insert(connection: Connection, rows: Iterable[AttemptRow]) -> None:
-    if values := [_encoded(row) for row in rows]:
+    if values := [_encoded(row, _COLUMNS) for row in rows]:
         await connection.executemany(_INSERT, values)
 
 
 async def update(connection: Connection, rows: Iterable[AttemptRow]) -> None:
-    if values := [_encoded(row) for row in rows]:
+    """Write what may have changed of rows that stand: how each is told apart and what it was asked stays."""
+    if values := [_encoded(row, (*_CHANGING, "id")) for row in rows]:
         await connection.executemany(_UPDATE, values)
 
 
@@ -274,9 +292,12 @@ async def _select(connection: Connection, where: str, *parameters: object) -> li
     return [_decoded(row) for row in await connection.execute_fetchall(_SELECT + where, parameters)]
 
 
-def _encoded(row: AttemptRow) -> dict[str, Any]:
-    fields = {name: getattr(row, name) for name in _COLUMNS}
-    return fields | {name: _json(value) for name in _JSON if (value := fields[name]) is not None}
+def _encoded(row: AttemptRow, columns: Sequence[str]) -> list[Any]:
+    return [
+        _json(value) if name in _JSON and value is not None else value
+        for name in columns
+        for value in (getattr(row, name),)
+    ]
 
 
 def _decoded(row: Sequence[Any]) -> AttemptRow:
