@@ -60,5 +60,5 @@ def test_its_spans_cost_three_of_them_and_one_row_that_nobody_waits_for(project:
 def test_children_side_by_side_share_their_commits(project: Path) -> None:
     """16 at a time: the settles of some and the admissions of the next are one commit."""
     counts = counted(project, "asyncio", 160)
-    bounds = {"commits": 24, "statements": 122, "hops": 25, "switches": 25, "stats": 160 * 45}
+    bounds = {"commits": 24, "statements": 122, "hops": 25, "switches": 25, "stats": 160 * 15}
     assert over(counts, bounds) == {}

@@ -18,6 +18,7 @@ from .errors import (
 )
 from .integrity import integrity
 from .migrations import Migration
+from .portal import run_soon
 
 __all__ = [
     "Connection",
@@ -34,4 +35,5 @@ __all__ = [
     "StoreTooNew",
     "StoreUnusable",
     "integrity",
+    "run_soon",
 ]

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
+from anyio.lowlevel import EventLoopToken
 
 T = TypeVar("T")
 
@@ -79,6 +80,16 @@ class PortalThread:
             await asyncio.wait(running)
 
 
+def run_soon(token: EventLoopToken, function: Callable[[], object]) -> None:
+    """Have the loop of this token call the function in its next pass; may be called from any thread.
+
+    It is what anyio's own portal uses to reach a loop; there is no public name for it.
+
+    :raises RuntimeError: the loop is gone (anyio's RunFinishedError is one, too).
+    """
+    token.backend_class.run_sync_soon(function, (), token.native_token)
+
+
 async def outcome_of(future: Future[T]) -> T:
     """Wait, on the host's loop, for a future of another thread; its work is never cancelled.
 
@@ -90,9 +101,8 @@ async def outcome_of(future: Future[T]) -> T:
 
     def wake(_: Future[T]) -> None:
         try:
-            # What anyio's own portal uses to reach a loop; there is no public name for it.
-            token.backend_class.run_sync_soon(done.set, (), token.native_token)
-        except RuntimeError:  # the host's loop is gone, and nobody waits (anyio.RunFinishedError is one, too)
+            run_soon(token, done.set)
+        except RuntimeError:  # the host's loop is gone, and nobody waits
             return
 
     future.add_done_callback(wake)

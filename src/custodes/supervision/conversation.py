@@ -171,6 +171,8 @@ class Conversation:
 
         :raises ActorError: the tree is being restarted, or stopped.
         """
+        if self._children is not None and tree.conversations is self._above:
+            return self._children
         async with self._starting:
             above = tree.conversations
             if self._children is None or above is not self._above:

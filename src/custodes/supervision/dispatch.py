@@ -264,8 +264,8 @@ class Dispatch:
             )
         services.slots.limit = settings.policy.max_parallel
         services.alive.limit = settings.policy.max_live
-        registry = services.registry()
-        catalog = Catalog.of(registry)
+        outlook = services.outlook.now()
+        registry, catalog = outlook.registry, outlook.catalog
         live, unavailable = _live(candidates, catalog)
         passed_over = (*job.passed_over, *unavailable)
         if not live:

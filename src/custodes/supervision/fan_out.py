@@ -178,7 +178,7 @@ class FanOut:
             work,
             settings=self._supervision.settings,
             module=self._supervision.module,
-            registry=self._supervision.registry,
+            outlook=self._supervision.outlook,
             conversation=conversation.id,
             session=session or conversation.adapter,
             host=conversation.host_dispatch if under is None else None,

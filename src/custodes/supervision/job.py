@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from custodes.actors import ActorRef
-from custodes.adapters.registry import Registry
 from custodes.policy.catalog import Catalog
 from custodes.policy.explain import Estimate, estimate
 from custodes.policy.history import Record
@@ -23,6 +22,7 @@ from custodes.store import Database
 from custodes.supervision.account import Account
 from custodes.supervision.events import Event
 from custodes.supervision.leases import Leases
+from custodes.supervision.outlook import Outlook
 from custodes.supervision.records import Group
 from custodes.supervision.slots import Slots
 from custodes.supervision.work import Outcome, Refusal, Work
@@ -52,7 +52,7 @@ class Services:
 
     project: Path
     settings: Settings
-    registry: Callable[[], Registry]
+    outlook: Outlook
     database: Callable[[], Database]
     health: ActorRef
     leases: Leases
@@ -236,7 +236,7 @@ def freeze(
     *,
     settings: Settings,
     module: bool,
-    registry: Callable[[], Registry],
+    outlook: Outlook,
     conversation: str,
     session: str,
     host: HostDispatch | None,
@@ -275,7 +275,7 @@ def freeze(
     question = Question(
         request=request,
         policy=Policy() if gated else policy,
-        catalog=Catalog.of(registry()),
+        catalog=outlook.now().catalog,
         session=session,
     )
     job = Job(

@@ -17,6 +17,7 @@ from custodes.supervision.conversation import Conversation
 from custodes.supervision.event_log import EVENTS_KEPT, EventLog
 from custodes.supervision.events import Event, Observer
 from custodes.supervision.job import HostDispatch
+from custodes.supervision.outlook import Outlook
 from custodes.supervision.tree import Tree
 
 logger = logging.getLogger("custodes.supervision")
@@ -62,6 +63,7 @@ class Supervision:
         self.module = module
         self.permissions = permissions
         self.settings = Settings(self.project)
+        self.outlook = Outlook(self.project)
         self._observer = observer
         self._events_kept = events_kept
         self._logs: dict[str, EventLog] = {}
@@ -125,10 +127,12 @@ class Supervision:
         :raises SettingsError: the settings cannot be read.
         :raises StoreError: its store cannot be opened. In either case the next one to ask tries again.
         """
+        if self._tree is not None:
+            return self._tree
         async with self._starting:
             if self._tree is None:
                 tree = Tree(self.project, self.settings, self.emit, lambda: self.conversations)
-                await tree.start(self._group, self.registry)
+                await tree.start(self._group, self.outlook)
                 self._tree = tree
             return self._tree
 

@@ -16,7 +16,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, StartFailed, Supervisor
-from custodes.adapters.registry import Registry
 from custodes.policy.history import Past
 from custodes.policy.settings import Settings
 from custodes.store import Database, StoreError
@@ -28,6 +27,7 @@ from custodes.supervision.job import Emit, Services
 from custodes.supervision.lease_actor import HeartActor, LeaseActor
 from custodes.supervision.leases import Leases
 from custodes.supervision.live import Live
+from custodes.supervision.outlook import Outlook
 from custodes.supervision.owner import OwnerActor
 from custodes.supervision.recovery import close_dead_owners
 from custodes.supervision.schema import MIGRATIONS
@@ -94,7 +94,7 @@ class Tree:
             id="custodes",
         )
 
-    async def start(self, group: TaskGroup, registry: Callable[[], Registry]) -> None:
+    async def start(self, group: TaskGroup, outlook: Outlook) -> None:
         """Run the root in the host's group. What fails later fails upward, into that group.
 
         :raises SettingsError: the settings cannot be read; nothing was started.
@@ -113,7 +113,7 @@ class Tree:
         self.services = Services(
             project=self._project,
             settings=self._settings,
-            registry=registry,
+            outlook=outlook,
             database=self.database,
             health=self.root.ref("health"),
             leases=Leases(self.root.ref("leases"), self.database),
