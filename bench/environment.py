@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import venv
 from pathlib import Path
@@ -17,7 +18,10 @@ def environment(folder: Path, *requirements: str) -> Path:
     :param requirements: what pip installs, as it is written on pip's command line.
     :raises CannotInstallError: the environment cannot be made, or pip failed.
     """
-    python = folder / "bin" / "python"
+    python, note = folder / "bin" / "python", folder / "installed.json"
+    wanted = json.dumps([_content(each) for each in requirements])
+    if python.exists() and note.exists() and note.read_text() == wanted:
+        return python  # pip takes seconds to find that out
     if not python.exists():
         try:
             venv.create(folder, with_pip=True)
@@ -30,4 +34,11 @@ def environment(folder: Path, *requirements: str) -> Path:
     if ran.returncode:
         said = ran.stderr.strip().splitlines() or ["pip failed and said nothing"]
         raise CannotInstallError(said[-1])
+    note.write_text(wanted)
     return python
+
+
+def _content(requirement: str) -> str:
+    """What is asked for, where that stands in a file."""
+    file = Path(requirement)
+    return file.read_text() if file.is_file() else requirement
