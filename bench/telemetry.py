@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
@@ -32,7 +33,7 @@ import anyio
 if not __package__:
     sys.path[0] = str(Path(__file__).parents[1])  # run as a file
 from bench.contender import serve
-from bench.dispatch import Contender, Measure, table
+from bench.contest import Contender, Measure, table
 from bench.dispatch_subject import fan_out, install
 
 from custodes.telemetry import exporting
@@ -131,7 +132,7 @@ def main() -> None:
                         for each in found:
                             each.measure(what)
                 for what in (child, busy, left):
-                    for line in table(what, found, found[0]):
+                    for line in table(replace(what, base=found[0].name), found):
                         print(line, flush=True)
 
 
