@@ -47,7 +47,7 @@ async def run(
     if replan and not resume:
         raise usage_error("--replan goes with --resume RUN; a plan that has not begun is simply run")
     if plan is None and not resume:
-        raise usage_error("name the plan, a YAML file; or --resume RUN to go on with one")
+        raise usage_error("PLAN is missing: name the YAML file, or --resume RUN to go on with one")
     project, wait_s = project_at(project_dir), seconds("--wait", wait)
 
     from custodes.cli.conduct import conduct, session_adapter
