@@ -18,6 +18,7 @@ def test_what_an_encoding_lacks_is_replaced_and_never_raised() -> None:
 
 def test_foreign_text_is_one_bounded_line_without_control_characters() -> None:
     assert plain("a\r\nb\x1b[2Jc\x07\x9bd") == "a b[2Jcd"
+    assert plain("src/\u202egpj.exe\u2066") == "src/gpj.exe"
     assert plain("x" * 500) == "x" * 399 + "…"
 
 

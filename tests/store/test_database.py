@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import msgspec
 import pytest
 
 from custodes.store import (
@@ -25,6 +26,7 @@ from custodes.store import (
     StoreFull,
     StoreLocked,
     StoreTooNew,
+    StoreUnreadable,
     StoreUnusable,
     integrity,
 )
@@ -297,6 +299,66 @@ async def test_a_damaged_file_is_set_aside_and_reported_once(path: Path, content
     assert aside.read_bytes() == damaged
     async with opened(path) as database:
         assert await database.read(notes) == []
+
+
+ELSEWHERE = """\
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("INSERT INTO notes VALUES ('elsewhere')")
+connection.commit()
+connection.close()
+"""
+
+
+async def test_opened_twice_in_one_process_it_keeps_its_log_from_others(path: Path) -> None:
+    async with opened(path) as database:
+        await database.write(note)
+        async with opened(path):
+            pass
+        await anyio.run_process([sys.executable, "-c", ELSEWHERE, str(path)])  # the last one would remove it
+        assert path.with_name(f"{path.name}-wal").exists()
+        await database.write(lambda connection: note(connection, "two"))
+        with closing(sqlite3.connect(path)) as other:
+            assert len(other.execute("SELECT text FROM notes").fetchall()) == 3
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_file_that_was_taken_away_is_told_and_the_one_in_its_place_untouched(
+    path: Path, again: bool
+) -> None:
+    async with opened(path) as database:
+        await database.write(note)
+        for part in path.parent.glob(f"{path.name}*"):
+            part.unlink()
+        if again:
+            async with opened(path) as other:
+                await other.write(lambda connection: note(connection, "in the new one"))
+        with pytest.raises(StoreUnusable, match="deleted or replaced"):
+            await database.write(lambda connection: note(connection, "lost"))
+        with pytest.raises(StoreUnusable, match="deleted or replaced"):
+            await database.read(notes)
+    async with opened(path) as other:
+        assert await other.read(notes) == (["in the new one"] if again else [])
+
+
+async def test_a_project_that_is_moved_takes_its_file_along(path: Path) -> None:
+    async with opened(path) as database:
+        moved = path.parent.rename(path.parent.with_name("moved"))
+        await database.write(note)
+    async with opened(moved / path.name) as database:
+        assert await database.read(notes) == ["one"]
+
+
+async def test_a_row_that_nobody_can_read_is_told_and_the_rest_is_served(path: Path) -> None:
+    async def numbers(connection: Connection) -> list[int]:
+        return [msgspec.json.decode(text, type=int) for text in await notes(connection)]
+
+    async with opened(path) as database:
+        await database.write(note)
+        for ask in (database.read, database.write):
+            with pytest.raises(StoreUnreadable, match=r"a row that cannot be read.*moved away"):
+                await ask(numbers)
+        assert await database.read(notes) == ["one"]
 
 
 async def test_a_forked_child_gets_a_typed_error_and_touches_nothing(path: Path) -> None:

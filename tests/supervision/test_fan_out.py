@@ -583,3 +583,45 @@ async def test_f9_a_childs_timeout_counts_from_its_own_start_and_not_while_it_wa
                 fan.start(review(str(number), timeout=2))
     assert [outcome.status for outcome in fan.outcomes] == ["done"] * 16
     assert fan.spent.wall_seconds.spent > 2
+
+
+async def test_settings_that_break_while_the_first_child_starts_refuse_it_and_the_next_is_served(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    settings = tmp_path / ".coding-os" / "hub-settings.json"
+    good = settings.read_text()
+
+    def breaks_it(event: Event) -> None:
+        if isinstance(event, ChildQueued):
+            settings.write_text("{" if event.name == "first" else good)
+
+    with anyio.fail_after(30):
+        async with (
+            custodes.Supervision(tmp_path, observer=breaks_it) as supervision,
+            supervision.conversation("c") as parent,
+        ):
+            first = await parent.dispatch(review(name="first"))
+            settings.write_text(good)
+            second = await parent.dispatch(review(name="second"))
+    assert first.refusal is not None
+    assert first.refusal.category == "settings"
+    assert second.status == "done"
+
+
+async def test_a_writer_whose_project_file_was_taken_away_is_not_told_to_have_been_alone(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        for part in (tmp_path / ".coding-os").glob("custodes.db*"):
+            part.unlink()
+        return await scripted.answer(request, progress)
+
+    script.acts.append(act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        outcome = await parent.dispatch(implement())
+        after = await parent.dispatch(review())
+    assert outcome.status == "unknown"
+    assert outcome.failure is not None
+    assert "deleted or replaced" in outcome.failure.reason
+    assert after.refusal is not None
+    assert "start that again" in after.refusal.reason

@@ -14,6 +14,7 @@ from .errors import (
     StoreLocked,
     StoreOnNetwork,
     StoreTooNew,
+    StoreUnreadable,
     StoreUnusable,
 )
 from .integrity import integrity
@@ -33,6 +34,7 @@ __all__ = [
     "StoreLocked",
     "StoreOnNetwork",
     "StoreTooNew",
+    "StoreUnreadable",
     "StoreUnusable",
     "integrity",
     "run_soon",

@@ -23,11 +23,12 @@ from typing import Any, TypeVar
 import aiosqlite
 import anyio
 import anyio.to_thread
+import msgspec
 
 from .connection import Fold, folded, in_its_thread, transacted
-from .errors import StoreClosed, StoreForked, StoreLocked, StoreUnusable, translate
+from .errors import StoreClosed, StoreForked, StoreLocked, StoreUnreadable, StoreUnusable, translate
 from .migrations import Migration, migrate, refuse_newer, version
-from .place import prepare, refuse_damaged
+from .place import identity, prepare, refuse_damaged, replaced
 from .portal import PortalThread, outcome_of
 
 T = TypeVar("T")
@@ -51,6 +52,7 @@ class Database:
         self._portal = PortalThread("custodes-store")
         self._lifetime = threading.Lock()
         self._closed = False
+        self._opened_file: tuple[int, int] | None = None
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
         # Used in the portal's loop only; each binds itself to it at its first wait.
@@ -179,6 +181,7 @@ class Database:
     async def _connect(self) -> None:
         deadline = time.monotonic() + OPEN_WAIT_S
         try:
+            self._opened_file = identity(self.path)
             if not self._read_only:
                 self._writer = await self._connection("rw")
                 await self._retried(self._set_up_writer, deadline, OPEN_WAIT_S)
@@ -190,6 +193,9 @@ class Database:
         except sqlite3.Error as error:
             await self._disconnect()
             raise translate(self.path, error, OPEN_WAIT_S) or error from error
+        except OSError as error:  # it went a moment ago
+            await self._disconnect()
+            raise StoreUnusable(self.path, str(error)) from error
         except BaseException:
             await self._disconnect()
             raise
@@ -229,11 +235,14 @@ class Database:
             writer = self._writer
             if writer is None:
                 raise StoreClosed(self.path)
+            self._refuse_replaced()
             return await self._retried(
                 lambda: in_its_thread(writer, partial(transacted, fold=fold)), deadline, wait_s
             )
         except sqlite3.Error as error:
             raise translate(self.path, error, wait_s) or error from error
+        except msgspec.DecodeError as error:
+            raise StoreUnreadable(self.path, str(error)) from error
         finally:
             self._write_turn.release()
 
@@ -242,6 +251,7 @@ class Database:
             reader = self._reader
             if reader is None:
                 raise StoreClosed(self.path)
+            self._refuse_replaced()
             try:
                 # A reader waits only while another process recovers the log of one that was killed.
                 return await self._retried(
@@ -249,6 +259,15 @@ class Database:
                 )
             except sqlite3.Error as error:
                 raise translate(self.path, error, 1.0) or error from error
+            except msgspec.DecodeError as error:
+                raise StoreUnreadable(self.path, str(error)) from error
+
+    def _refuse_replaced(self) -> None:
+        """Others use another file by now: what is written here, and locked by it, nobody would see."""
+        if self._opened_file is not None and replaced(self.path, self._opened_file):
+            raise StoreUnusable(
+                self.path, "it was deleted or replaced while this process used it; start that again"
+            )
 
     async def _retried(self, step: Callable[[], Awaitable[T]], deadline: float, wait_s: float) -> T:
         """``step``, again while the file is busy, until ``deadline`` of the monotonic clock."""

@@ -93,6 +93,16 @@ class StoreUnusable(StoreError):
         self.finding = finding
 
 
+class StoreUnreadable(StoreError):
+    """A row holds what no version of this program writes; its query can have no answer."""
+
+    def __init__(self, path: Path, finding: str) -> None:
+        super().__init__(
+            path, f"it holds a row that cannot be read ({finding}); moved away, an empty one is begun"
+        )
+        self.finding = finding
+
+
 def translate(path: Path, error: sqlite3.Error, waited: float) -> StoreError | None:
     """The typed error of what SQLite says; None for what is a mistake of ours (bad SQL, a constraint).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,10 @@ Database File", 2.1, and "Write-Ahead Logging": every process must be on the sam
 COMPANIONS = ("-wal", "-shm")
 
 
+_making = threading.Lock()
+"""Nobody of this process opens a file that another one of it is still making."""
+
+
 def file_system(path: Path) -> str:
     """The type of the file system that holds ``path``, as the platform names it; empty where unknown."""
     real = path.resolve()
@@ -35,6 +40,10 @@ def file_system(path: Path) -> str:
 def prepare(path: Path) -> None:
     """Make the file (and its folder) where it is missing, mode 0600, before SQLite makes it any wider.
 
+    One that is there is never opened: to close it again would end the locks that other connections of this
+    process have on it (POSIX advisory locks are the process's), and whoever then closes it elsewhere would
+    take its log away from them. ("How To Corrupt An SQLite Database File", 2.2.)
+
     :raises StoreOnNetwork: it would stand on a network file system.
     :raises StoreUnusable: it cannot be made, or its mode not set.
     """
@@ -43,11 +52,10 @@ def prepare(path: Path) -> None:
         found = file_system(path.parent)
         if found.lower() in NETWORK:
             raise StoreOnNetwork(path, found)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.fchmod(descriptor, 0o600)  # also one that was made wider, by another hand
-        finally:
-            os.close(descriptor)
+        with _making:
+            if not path.exists():
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        path.chmod(0o600)  # also one that was made wider, by another hand
     except OSError as error:
         raise StoreUnusable(path, str(error)) from error
 
@@ -87,3 +95,20 @@ def damage(path: Path) -> str | None:
         wrong = translate(path, error, 0.2)
         return wrong.finding if isinstance(wrong, StoreDamaged) else None
     return None if finding == "ok" else str(finding)
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Which file it is, whatever its name: its device and inode."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def replaced(path: Path, opened: tuple[int, int]) -> bool:
+    """Whether another file than the one that was opened stands there now, or none, in a folder that is still
+    there. A project that was moved as a whole takes its file along."""
+    try:
+        return identity(path) != opened
+    except FileNotFoundError:
+        return path.parent.exists()
+    except OSError:  # what is wrong there SQLite tells better
+        return False

@@ -138,8 +138,8 @@ class HealthActor(BatchActor):
         if self._owed:
             try:
                 await fold_and_commit(self._database(), self._owed, self._now, LAST_WAIT_S)
-            except StoreError:
-                logger.exception("%d ends of attempts are lost; their rows stay open", len(self._owed))
+            except StoreError as error:
+                logger.error("%d ends of attempts are lost; their rows stay open: %s", len(self._owed), error)  # noqa: TRY400 - the words say it
 
     def _likely_unchanged(self, batch: list[Message[Any]]) -> bool:
         return all(

@@ -51,6 +51,8 @@ class OwnerActor(Actor):
         self._database = database
         self._live = live
         self._checked = float("-inf")
+        self._blind = False
+        """It is on the log already that the file cannot be read."""
         self.watching = False
 
     async def on_start(self) -> None:
@@ -77,8 +79,6 @@ class OwnerActor(Actor):
         database = self._database()
         try:
             found = await database.read(partial(requests.open_for, owner=this_process()))
-            if not found:
-                return
             now = anyio.current_time()
             check = now >= self._checked + CHECK_S
             if check:
@@ -90,8 +90,12 @@ class OwnerActor(Actor):
                     await self._take(request, cancels)
         except StoreLocked as error:
             logger.warning("requests of other processes wait: %s", error)
-        except StoreError:
-            logger.exception("requests of other processes cannot be read")
+        except StoreError as error:
+            if not self._blind:
+                logger.error("requests of other processes cannot be read: %s", error)  # noqa: TRY400 - the words say it
+            self._blind = True
+        else:
+            self._blind = False
 
     async def _wanted(self, request: Request, check: bool) -> bool:
         """Whether it is new and ours to take. One that was taken is withdrawn where nobody waits for it."""

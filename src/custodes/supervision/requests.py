@@ -20,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from custodes.adapters.port import PermissionAnswer
-from custodes.store import Connection
+from custodes.store import Connection, Row
 from custodes.supervision.owner_identity import Owner, proven_dead
 
 Kind = Literal["dispatch", "cancel", "answer"]
@@ -148,20 +148,22 @@ async def forget_run(connection: Connection, run_id: str) -> None:
 
 
 async def prune(connection: Connection) -> None:
-    """Delete what nobody waits for any more: owner and client are proven dead."""
+    """Delete what nobody waits for any more: owner and client are proven dead, or cannot be read."""
+    rows = await connection.execute_fetchall(_SELECT)
+    found = [(row["id"], _readable(row)) for row in rows]
     await forget(
         connection,
         [
-            request.id
-            for request in await _select(connection, "")
-            if proven_dead(request.owner) and proven_dead(request.client)
+            each
+            for each, request in found
+            if request is None or (proven_dead(request.owner) and proven_dead(request.client))
         ],
     )
 
 
 async def _select(connection: Connection, where: str, *parameters: object) -> list[Request]:
     rows = await connection.execute_fetchall(_SELECT + where, parameters)
-    return [_decoded(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+    return [request for row in rows if (request := _readable(row)) is not None]
 
 
 def _encoded(request: Request) -> tuple[Any, ...]:
@@ -169,8 +171,14 @@ def _encoded(request: Request) -> tuple[Any, ...]:
     return tuple(_json(value) if name in _JSON else value for name, value in fields.items())
 
 
-def _decoded(fields: dict[str, Any]) -> Request:
-    return Request(**fields | {name: msgspec.json.decode(fields[name], type=Owner) for name in _JSON})
+def _readable(row: Row) -> Request | None:
+    """None for a row that no client of ours wrote: it may stop nobody's work."""
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    try:
+        owners = {name: msgspec.json.decode(fields[name], type=Owner) for name in _JSON}
+    except msgspec.DecodeError:
+        return None
+    return Request(**fields | owners)
 
 
 def _json(value: object) -> str:
