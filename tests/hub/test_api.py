@@ -10,7 +10,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from custodes.hub.api import ENDPOINTS
+from custodes.hub.endpoints import ENDPOINTS
 from custodes.policy.normalize import policy_keys
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.settings import Settings

@@ -1,130 +1,48 @@
-"""The same as JSON. Each endpoint is one line of a table, from which its route and its part of the OpenAPI
-document are made; every answer is the document that the command line prints for the same question."""
+"""What each endpoint of /api does. Its answer is the document that the command line prints for the same
+question."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Any
 
 import anyio.to_thread
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from custodes.adapters.check import AdapterCheck
-from custodes.adapters.port import PermissionAnswer
 from custodes.hub import changes
-from custodes.hub.adapters_view import AdapterNow
 from custodes.hub.answers import json_answer, refused
 from custodes.hub.board import Delta
+from custodes.hub.documents import (
+    AdaptersAnswer,
+    AskAnswer,
+    AsksAnswer,
+    Cleared,
+    PlansAnswer,
+    RolesAnswer,
+    RunsAnswer,
+    Session,
+    SettingsPatch,
+)
 from custodes.hub.hub import hub_of
 from custodes.hub.live import STREAMS, EventStream, Rendered, View, frame
 from custodes.policy.arguments import ArgumentsError, read
-from custodes.policy.overview import Overview, overview_of
-from custodes.policy.patch import PolicyPatch
-from custodes.policy.role_info import RoleInfo, role_info
+from custodes.policy.overview import overview_of
+from custodes.policy.role_info import role_info
 from custodes.policy.roles import is_role, unknown_role
 from custodes.policy.routing import RouteRequest
 from custodes.policy.settings import OldVersionError, PolicyRefusedError
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
-from custodes.supervision.ask_table import AskRow
-from custodes.supervision.explanation import WorkExplanation, explain_work
-from custodes.supervision.health_report import HealthReport, report_of
-from custodes.supervision.operator_ask import Cancelled
-from custodes.supervision.plan_view import PlanAccount, PlanView
-from custodes.supervision.requests import Answered
-from custodes.supervision.run_view import ConversationView, conversations_of, runs_of
-from custodes.supervision.threads import ShownRun, with_threads
+from custodes.supervision.explanation import explain_work
+from custodes.supervision.health_report import report_of
+from custodes.supervision.run_view import conversations_of, runs_of
+from custodes.supervision.threads import with_threads
 from custodes.supervision.trace import Trace
 
 MOST = 1_000
 """Runs of one answer."""
-
-
-class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """``csrf_token`` goes into the header ``X-CSRF-Token`` of every change."""
-
-    project: str
-    csrf_token: str
-
-
-class SettingsPatch(PolicyPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is not given stays; ``""`` clears a field of a target; ``clear`` names keys that go back to their
-    default."""
-
-    version: Annotated[
-        str | UnsetType,
-        Meta(description="The settings' version that this was decided on; on any other it is refused (409)."),
-    ] = UNSET
-
-    def change(self) -> PolicyPatch:
-        return PolicyPatch(**{name: getattr(self, name) for name in PolicyPatch.__struct_fields__})
-
-
-class Cleared(msgspec.Struct, frozen=True, kw_only=True):
-    cleared: tuple[str, ...]
-
-
-class AdaptersAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    adapters: tuple[AdapterNow, ...]
-
-
-class RolesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    roles: tuple[RoleInfo, ...]
-
-
-class RunsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """``plans`` are the newest; none where words are searched for."""
-
-    conversations: tuple[ConversationView, ...]
-    plans: tuple[PlanView, ...] = ()
-
-
-class AsksAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    asks: tuple[AskRow, ...]
-
-
-class AskAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    answer: PermissionAnswer
-
-
-class PlansAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Each with what it has spent of its budget."""
-
-    plans: tuple[PlanAccount, ...]
-
-
-class ErrorWords(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str
-    message: str
-
-
-class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """``current`` is how the settings stand, where a change was refused because they are others by now."""
-
-    error: ErrorWords
-
-
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    description: str
-    kind: str = "string"
-    required: bool = False
-
-
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    method: str
-    path: str
-    summary: str
-    handler: Callable[[Request], Awaitable[Response]]
-    answer: type[Any] | None
-    body: type[msgspec.Struct] | None = None
-    parameters: tuple[Parameter, ...] = ()
-    stream: bool = False
 
 
 async def session(request: Request) -> Response:
@@ -298,146 +216,3 @@ def _object(body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ArgumentsError("the body is no JSON object")
     return found
-
-
-_LIMIT = Parameter(name="limit", description=f"The newest so many runs, 1 to {MOST}.", kind="integer")
-
-ENDPOINTS = (
-    Endpoint(
-        method="GET",
-        path="/api/session",
-        summary="The token that changes need.",
-        handler=session,
-        answer=Session,
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/settings",
-        summary="The policy with the adapters it is about.",
-        handler=get_settings,
-        answer=Overview,
-    ),
-    Endpoint(
-        method="PATCH",
-        path="/api/settings",
-        summary="Change the policy; the answer is how it then stands.",
-        handler=patch_settings,
-        answer=Overview,
-        body=SettingsPatch,
-    ),
-    Endpoint(method="GET", path="/api/roles", summary="The roles.", handler=get_roles, answer=RolesAnswer),
-    Endpoint(
-        method="GET",
-        path="/api/explain",
-        summary="Where work would go, why, and whether it would be let in.",
-        handler=get_explanation,
-        answer=WorkExplanation,
-        parameters=(
-            Parameter(name="role", description="The role whose work it is.", required=True),
-            Parameter(name="complexity", description=f"One of {', '.join(COMPLEXITIES)}."),
-            *(
-                Parameter(name=name, description=f"The {name} the work would name.")
-                for name in ("adapter", "model", "effort")
-            ),
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/config/adapters",
-        summary="Every adapter: readiness, pools and their health, capabilities.",
-        handler=get_adapters,
-        answer=AdaptersAnswer,
-    ),
-    Endpoint(
-        method="POST",
-        path="/api/config/adapters/{id}/check",
-        summary="Look whether its program is here and new enough.",
-        handler=post_check,
-        answer=AdapterCheck,
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/api/config/adapters/{id}/health",
-        summary="Override the breaker: clear its pools, or one. It is written to the audit log.",
-        handler=delete_health,
-        answer=Cleared,
-        parameters=(Parameter(name="pool", description="One pool, as ADAPTER:BUCKET; all where not given."),),
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/health",
-        summary="How each pool stands.",
-        handler=get_health,
-        answer=HealthReport,
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/runs",
-        summary="The newest runs, by conversation.",
-        handler=get_runs,
-        answer=RunsAnswer,
-        parameters=(
-            Parameter(name="q", description="Words that each stand somewhere in a run's record."),
-            _LIMIT,
-        ),
-    ),
-    Endpoint(method="GET", path="/api/runs/{id}", summary="One run.", handler=get_run, answer=ShownRun),
-    Endpoint(
-        method="POST",
-        path="/api/runs/{id}/cancel",
-        summary="End a run, or a conversation by its id, with all that it started, and wait for the proof.",
-        handler=post_cancel,
-        answer=Cancelled,
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/asks",
-        summary="What children ask leave for and nobody has answered.",
-        handler=get_asks,
-        answer=AsksAnswer,
-    ),
-    Endpoint(
-        method="POST",
-        path="/api/asks/{id}",
-        summary="Answer one; the first answer counts.",
-        handler=post_answer,
-        answer=Answered,
-        body=AskAnswer,
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/plans/{session}",
-        summary="The plans of a conversation, their steps and budgets.",
-        handler=get_plans,
-        answer=PlansAnswer,
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/cognition/trace/{session}/stream",
-        summary="The attempts of a conversation as they change, as server-sent events.",
-        handler=stream_trace,
-        answer=None,
-        stream=True,
-        parameters=(Parameter(name="since", description="The id of the last event that was seen."),),
-    ),
-    Endpoint(
-        method="GET",
-        path="/api/cognition/trace/{session}",
-        summary="Every attempt of a conversation, oldest first.",
-        handler=get_trace,
-        answer=Trace,
-    ),
-)
-
-
-_TAKEN = re.compile(r"{(session|id)}(?=$|/stream|/cancel)")
-"""Names of somebody's own: they may hold a slash."""
-
-
-def routes() -> list[Route]:
-    return [
-        Route(
-            endpoint.path.replace("{session}", "{session:path}"), endpoint.handler, methods=[endpoint.method]
-        )
-        for endpoint in ENDPOINTS
-    ]

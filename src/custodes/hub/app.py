@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from custodes.adapters.errors import AdapterError
-from custodes.hub import api, openapi, pages
+from custodes.hub import endpoints, openapi, pages
 from custodes.hub.answers import refused
 from custodes.hub.guard import Guard
 from custodes.hub.hub import Hub
@@ -34,7 +34,7 @@ _FILES = {
 def make_app(hub: Hub) -> ASGIApp:
     """The Hub as an ASGI application, for any server and on either loop."""
     app = Starlette(
-        routes=[*pages.ROUTES, openapi.ROUTE, *api.routes(), Route("/static/{name}", static)],
+        routes=[*pages.ROUTES, openapi.ROUTE, *endpoints.routes(), Route("/static/{name}", static)],
         exception_handlers={
             HTTPException: _http_error,
             SettingsError: _known_error("settings", 422),

@@ -8,7 +8,7 @@ from custodes.adapters.check import AdapterCheck, check
 from custodes.adapters.port import PermissionAnswer
 from custodes.hub.forms import NEW_HINT, Edit, conflicts, field_of, patch_of
 from custodes.hub.hub import BY, Hub
-from custodes.hub.settings_view import Draft
+from custodes.hub.settings_fields import Draft
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.settings import OldVersionError, PolicyRefusedError, Snapshot
 from custodes.supervision.health_file import clear_in_file

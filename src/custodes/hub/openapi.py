@@ -13,7 +13,8 @@ from starlette.routing import Route
 
 import custodes
 from custodes.hub.answers import json_answer
-from custodes.hub.api import ENDPOINTS, Endpoint, ErrorAnswer
+from custodes.hub.documents import ErrorAnswer
+from custodes.hub.endpoints import ENDPOINTS, Endpoint
 
 PATH = "/api/openapi.json"
 _JSON = "application/json"

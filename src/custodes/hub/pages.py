@@ -22,7 +22,8 @@ from custodes.hub.forms import edit_of
 from custodes.hub.hub import Hub, hub_of
 from custodes.hub.live import STREAMS, EventStream, Rendered, View, frame
 from custodes.hub.renders import Renderer
-from custodes.hub.settings_view import Draft, Section, settings_page
+from custodes.hub.settings_fields import Draft, Section
+from custodes.hub.settings_view import settings_page
 from custodes.hub.templates_env import render
 
 LIVE = "live"

@@ -13,7 +13,8 @@ from custodes.hub.hub import Hub
 from custodes.hub.live import Rendered
 from custodes.hub.picture import picture
 from custodes.hub.runs_view import TreeRow, element_id, tree_rows
-from custodes.hub.settings_view import Draft, settings_page
+from custodes.hub.settings_fields import Draft
+from custodes.hub.settings_view import settings_page
 from custodes.hub.templates_env import render
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
