@@ -34,18 +34,10 @@ from custodes.adapters.port import Failure
 from custodes.store import Connection, Database
 from custodes.store.connection import transacted
 from custodes.supervision import records
-from custodes.supervision.breaker import Ask, Pool, Settled, decide
+from custodes.supervision.admission import Admission, Admit, Candidate, Confirm, Settle
+from custodes.supervision.breaker import Ask, Pool, Settled, Ticket, decide
 from custodes.supervision.clock import after, now
-from custodes.supervision.health import (
-    Admission,
-    Admit,
-    Candidate,
-    Confirm,
-    HealthActor,
-    Settle,
-    Ticket,
-    admit,
-)
+from custodes.supervision.health import HealthActor, admit
 from custodes.supervision.owner_identity import this_process
 from custodes.supervision.pool_table import load_pools, load_unavailable, save_pools
 from custodes.supervision.records import AttemptRow, AttemptStart

@@ -36,8 +36,7 @@ from custodes.adapters.trust import trust
 from custodes.store import Database
 from custodes.supervision import records
 from custodes.supervision.records import AttemptRow
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 
 BIG = "big"
 LAST = "the last change"

@@ -16,10 +16,9 @@ from custodes.supervision.clock import now
 from custodes.supervision.lease import ScopeLease
 from custodes.supervision.lease_table import save_last_number, save_leases
 from custodes.supervision.owner_identity import Owner, this_process
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 from custodes.supervision.scope_file import read_scopes
 from custodes.supervision.scopes import resolve
-from custodes.supervision.tree import DATABASE
 from support.cos import Cos
 from support.writers import eventually, project_of
 

@@ -21,8 +21,7 @@ from custodes.store import Database
 from custodes.supervision.breaker import Pool
 from custodes.supervision.clock import after, now
 from custodes.supervision.pool_table import load_pools, save_pools
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 from support.health_provider import HealthProvider, health_provider
 from support.overseer import config
 

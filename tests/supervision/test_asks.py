@@ -22,7 +22,7 @@ from custodes.supervision.ask_table import AskRow
 from custodes.supervision.asks import Permissions
 from custodes.supervision.events import Event, PermissionAnswered, PermissionAsked
 from custodes.supervision.operator_ask import OperatorError, answer_in_file, asks_in_file
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE
 from custodes.supervision.work import Outcome, Work
 from support import scripted
 from support.nesting import nesting

@@ -14,22 +14,10 @@ from custodes.actors import Message
 from custodes.policy.policy import Cooldown
 from custodes.store import Database
 from custodes.supervision import records
-from custodes.supervision.health import (
-    Admission,
-    Admit,
-    Clear,
-    Confirm,
-    HealthView,
-    Record,
-    Refused,
-    Settle,
-    Snapshot,
-    Ticket,
-    admit,
-    fold_and_commit,
-    settle,
-    summarize,
-)
+from custodes.supervision.admission import Admission, Admit, Clear, Confirm, Record, Refused, Settle, Snapshot
+from custodes.supervision.breaker import Ticket
+from custodes.supervision.health import admit, fold_and_commit, settle
+from custodes.supervision.health_view import HealthView, summarize
 from custodes.supervision.records import AttemptEnd, AttemptRow
 from custodes.supervision.schema import MIGRATIONS
 from support.health import Clock, World, ask, candidate, failed, limit, overload, start, world

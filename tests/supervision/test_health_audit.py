@@ -11,10 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from custodes.store import StoreLocked
-from custodes.supervision.audit import LOG, append, clear_health, entry
+from custodes.store import StoreTooNew
+from custodes.supervision.admission import Snapshot
+from custodes.supervision.audit import LOG, append, entry
 from custodes.supervision.clock import now
-from custodes.supervision.health import Snapshot
+from custodes.supervision.health_file import clear_in_file
 from custodes.supervision.health_view import HealthView
 from custodes.supervision.pool_table import read_health
 from support.health import world
@@ -26,14 +27,12 @@ def lines(project: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (project / LOG).read_text().splitlines()]
 
 
-@pytest.mark.parametrize("through", ["the actor", "the file"])
-async def test_a_clear_says_who_when_and_what(tmp_path: Path, through: str) -> None:
+async def test_a_clear_says_who_when_and_what(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         await w.opened("one:a", "one:b", "two:c")
-        via = w.health if through == "the actor" else w.database
-        assert await clear_health(tmp_path, via, "one", "cli") == ("one:a", "one:b")
-        assert await clear_health(tmp_path, via, "two:c", "hub") == ("two:c",)
-        assert await clear_health(tmp_path, via, "none", "mcp") == ()
+        assert await clear_in_file(tmp_path, "one", "cli") == ("one:a", "one:b")
+        assert await clear_in_file(tmp_path, "two:c", "hub") == ("two:c",)
+        assert await clear_in_file(tmp_path, "none", "mcp") == ()
         for pool in ("one:a", "one:b", "two:c"):
             await w.admitted(pool)
     first, second, third = lines(tmp_path)
@@ -47,11 +46,10 @@ async def test_a_clear_says_who_when_and_what(tmp_path: Path, through: str) -> N
 async def test_a_clear_that_the_store_refuses_is_not_written_down(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         await w.opened("one:a")
-        with closing(sqlite3.connect(w.database.path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(StoreLocked):
-                await clear_health(tmp_path, w.health, "one", "cli")
-            other.execute("ROLLBACK")
+    with closing(sqlite3.connect(w.database.path, isolation_level=None)) as other:
+        other.execute("PRAGMA user_version = 999")
+    with pytest.raises(StoreTooNew):
+        await clear_in_file(tmp_path, "one", "cli")
     assert not (tmp_path / LOG).exists()
 
 

@@ -17,21 +17,21 @@ from msgspec.structs import replace
 
 import custodes
 from custodes.adapters import keeper
-from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
+from custodes.adapters.port import RUN_VARIABLE, DispatchRequest, DispatchResult, ProgressSink
 from custodes.store import Database
 from custodes.supervision import records
+from custodes.supervision.admission import Refused
 from custodes.supervision.child import new_run_id
 from custodes.supervision.clock import now
 from custodes.supervision.events import ChildWaiting, Event
-from custodes.supervision.health import Refused, admit
+from custodes.supervision.health import admit
 from custodes.supervision.lease import ScopeLease
 from custodes.supervision.lease_table import load_leases, save_leases
 from custodes.supervision.owner_identity import this_process
-from custodes.supervision.recovery import MARKER, close_dead_owners
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.recovery import close_dead_owners
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 from custodes.supervision.scope_file import read_scopes
 from custodes.supervision.scopes import resolve
-from custodes.supervision.tree import DATABASE
 from custodes.supervision.work import Outcome, Work
 from support import scripted
 from support.health import ask, world
@@ -54,7 +54,7 @@ _keeper.Keeper = Weak
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv(MARKER, raising=False)
+    monkeypatch.delenv(RUN_VARIABLE, raising=False)
     return scripted.install(tmp_path, "one")
 
 
@@ -188,7 +188,7 @@ async def test_f4_what_was_left_keeps_the_scope_held_by_name_until_it_is_proven_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv(MARKER, raising=False)
+    monkeypatch.delenv(RUN_VARIABLE, raising=False)
     project = project_of(tmp_path)
     bootstrap = keeper.BOOTSTRAP
     weak = bootstrap.replace("; _keeper.main", f"\n{DROP_RIGHTS}\n_keeper.main")
@@ -235,7 +235,7 @@ async def orphan(project: Path, run_id: str) -> None:
 @contextmanager
 def of_run(run_id: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that carries a run id."""
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, MARKER: run_id}) as program:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, RUN_VARIABLE: run_id}) as program:
         try:
             yield program
         finally:
@@ -253,7 +253,7 @@ import anyio
 from custodes.store import Database
 from custodes.supervision.clock import now
 from custodes.supervision.recovery import close_dead_owners
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 
 
 async def main() -> None:
@@ -271,7 +271,7 @@ async def test_f12_a_dead_holders_scope_stays_held_while_a_process_of_its_run_li
     run = new_run_id()
     await orphan(tmp_path, run)
     recovering = await anyio.run_process(
-        [sys.executable, "-c", RECOVER, str(tmp_path / DATABASE)], env={**os.environ, MARKER: run}
+        [sys.executable, "-c", RECOVER, str(tmp_path / DATABASE)], env={**os.environ, RUN_VARIABLE: run}
     )
     assert recovering.returncode == 0
     (view,) = await read_scopes(tmp_path)

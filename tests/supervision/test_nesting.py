@@ -24,8 +24,7 @@ from custodes.supervision.events import ChildEnded, ChildQueued, ChildWaiting, E
 from custodes.supervision.nested_work import PROJECT, RUN, TOKEN, VARIABLES
 from custodes.supervision.owner import OwnerActor
 from custodes.supervision.owner_identity import this_process
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
 from support.nesting import ask, nesting

@@ -23,7 +23,7 @@ from custodes.supervision.plan_run import PlanEnd
 from custodes.supervision.plan_view import PlanView
 from custodes.supervision.record_file import RecordFile
 from custodes.supervision.resolution import resolve_in_file
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE
 
 # Each step appends its name to `ran`. One that finds a pipe of its name writes into it, which waits for the
 # test, and then stays; one that is to keep the database as it stands copies it, to where the test looks.

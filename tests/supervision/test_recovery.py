@@ -15,6 +15,7 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
+from custodes.adapters.port import RUN_VARIABLE
 from custodes.store import Database
 from custodes.supervision import records
 from custodes.supervision.breaker import Lease, Pool
@@ -24,7 +25,6 @@ from custodes.supervision.owner_identity import Owner, start_of, this_process
 from custodes.supervision.pool_table import load_pools, save_pools
 from custodes.supervision.records import RETENTION_S, AttemptRow
 from custodes.supervision.recovery import (
-    MARKER,
     Survivor,
     _signal,
     close_dead_owners,
@@ -45,7 +45,7 @@ def row(run_id: str, owner: Owner, **fields: Any) -> AttemptRow:
 def marked(run_id: str, code: str = "import time; print('on', flush=True); time.sleep(600)") -> Iterator[int]:
     """A process that carries a run id, as everything below an attempt does."""
     with subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, MARKER: run_id}, stdout=subprocess.PIPE
+        [sys.executable, "-c", code], env={**os.environ, RUN_VARIABLE: run_id}, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"on\n"
@@ -133,7 +133,7 @@ def test_what_started_this_process_is_spared_and_named(monkeypatch: pytest.Monke
         f"ended, left = end_survivors({{{run!r}}})\n"
         "sys.exit(0 if [each.pid for each in left] == [os.getpid()] and not ended else 1)"
     )
-    asked = subprocess.run([sys.executable, "-c", code], env={**os.environ, MARKER: run}, check=False)
+    asked = subprocess.run([sys.executable, "-c", code], env={**os.environ, RUN_VARIABLE: run}, check=False)
     assert asked.returncode == 0
 
 

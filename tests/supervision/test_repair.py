@@ -12,7 +12,7 @@ import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink, Usage
 from custodes.supervision.events import AttemptStarted, Event
 from custodes.supervision.repair import MAX_QUOTED
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
 

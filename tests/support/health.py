@@ -11,17 +11,10 @@ from custodes.actors import ActorRef, ChildSpec, Supervisor
 from custodes.adapters.port import Category, Failure
 from custodes.policy.policy import Cooldown
 from custodes.store import Database
+from custodes.supervision.admission import Admission, Admit, Candidate, Refused, Settle
+from custodes.supervision.breaker import Ticket
 from custodes.supervision.clock import Now
-from custodes.supervision.health import (
-    Admission,
-    Admit,
-    Candidate,
-    HealthActor,
-    Refused,
-    Settle,
-    Ticket,
-    admit,
-)
+from custodes.supervision.health import HealthActor, admit
 from custodes.supervision.records import AttemptEnd, AttemptStart
 from custodes.supervision.schema import MIGRATIONS
 

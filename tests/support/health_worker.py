@@ -16,8 +16,10 @@ import anyio.to_thread
 
 from custodes.actors import ChildSpec, Supervisor
 from custodes.store import Database
+from custodes.supervision.admission import Admission, Settle
+from custodes.supervision.breaker import Ticket
 from custodes.supervision.clock import now
-from custodes.supervision.health import Admission, HealthActor, Settle, Ticket, admit
+from custodes.supervision.health import HealthActor, admit
 from custodes.supervision.recovery import close_dead_owners
 from custodes.supervision.schema import MIGRATIONS
 from support.health import ask, limit

@@ -16,8 +16,7 @@ from custodes.hub import Access, Hub, make_app, open_hub
 from custodes.store import Connection, Database
 from custodes.supervision import records
 from custodes.supervision.records import AttemptRow
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 
 PORT = 8787
 BASE = f"http://127.0.0.1:{PORT}"

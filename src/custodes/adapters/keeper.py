@@ -18,10 +18,10 @@ from pathlib import Path
 
 import anyio
 
+from custodes.adapters.port import RUN_VARIABLE
 from custodes.adapters.process_errors import KeeperError, Survivor
 
 PYTHON_VARIABLE = "CUSTODES_PYTHON"
-RUN_VARIABLE = "CUSTODES_RUN"
 BOOTSTRAP = "import sys; sys.path.append(sys.argv[1]); import _keeper; _keeper.main(*map(int, sys.argv[2:]))"
 """Imported rather than run as a script: so its compiled form is cached (7 ms of each start)."""
 KEEPER_VARIABLES = ("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")

@@ -60,6 +60,10 @@ Permit = Callable[[PermissionAsk], Awaitable[PermissionAnswer]]
 under cancellation."""
 
 
+RUN_VARIABLE = "CUSTODES_RUN"
+"""What every descendant of an attempt carries, with its run id: how those that are left are found."""
+
+
 class DispatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt, fully resolved. ``timeout_s`` is the supervisor's own deadline in seconds."""
 

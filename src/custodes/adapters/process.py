@@ -17,7 +17,8 @@ import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
-from custodes.adapters.keeper import RUN_VARIABLE, Keeper
+from custodes.adapters.keeper import Keeper
+from custodes.adapters.port import RUN_VARIABLE
 from custodes.adapters.process_errors import (
     ArgumentsTooLong,
     KeeperError,

@@ -91,8 +91,7 @@ def _program() -> list[Finding]:
 
 def _store(project: Path) -> list[Finding]:
     from custodes.store import integrity
-    from custodes.supervision.schema import MIGRATIONS
-    from custodes.supervision.tree import DATABASE
+    from custodes.supervision.schema import DATABASE, MIGRATIONS
 
     return [Finding(about="store", problem=problem) for problem in integrity(project / DATABASE, MIGRATIONS)]
 

@@ -27,8 +27,7 @@ from custodes.overseer.watch import Watch, resting
 from custodes.store import Database, StoreDamaged
 from custodes.supervision.clock import Now, now
 from custodes.supervision.pool_table import load_pools
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 
 logger = logging.getLogger("custodes.overseer")
 

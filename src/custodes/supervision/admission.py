@@ -112,7 +112,7 @@ class Record(msgspec.Struct, Message[None], frozen=True):
 class Clear(msgspec.Struct, Message[tuple[str, ...] | StoreError], frozen=True):
     """An operator's override: one pool (``adapter:bucket``), or every pool of an adapter and its
     unavailability. Answers the names of what was cleared, or why the store cannot. Surfaces call
-    ``audit.clear_health``, which writes it down."""
+    ``health_file.clear_in_file``, which writes it down."""
 
     target: str
 

@@ -33,13 +33,12 @@ from custodes.supervision.health import settle
 from custodes.supervision.job import Job, Plain, Services
 from custodes.supervision.leases import Hold
 from custodes.supervision.nest import Nest
-from custodes.supervision.outcomes import failed_status
 from custodes.supervision.prompt import prompt_for
 from custodes.supervision.records import AttemptEnd
 from custodes.supervision.repair import Repair, repair_of
 from custodes.supervision.runtime_call import NoResultError, call_runtime, checked
 from custodes.supervision.slots import Places
-from custodes.supervision.work import Attempt, Outcome, Shortfall
+from custodes.supervision.work import Attempt, Outcome, Shortfall, failed_status
 from custodes.telemetry import Contents, SpanHandle, attach, envelope
 
 logger = logging.getLogger("custodes.dispatch")

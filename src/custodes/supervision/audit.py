@@ -6,14 +6,9 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-import anyio.to_thread
 import msgspec
 
-from custodes.actors import ActorRef
-from custodes.store import Database, StoreError
-from custodes.supervision.admission import Clear
-from custodes.supervision.clock import Now, now
-from custodes.supervision.health import fold_and_commit
+from custodes.supervision.clock import Now
 
 LOG = Path(".coding-os") / "extensions-audit.log"
 
@@ -46,26 +41,6 @@ def append_line(file: Path, line: bytes) -> None:
         os.write(descriptor, line + b"\n")
     finally:
         os.close(descriptor)
-
-
-async def clear_health(project: Path, via: ActorRef | Database, target: str, by: str) -> tuple[str, ...]:
-    """Clear a pool (``adapter:bucket``) or all of an adapter, and write it down. The surfaces' one way.
-
-    Through the running health actor, or straight in the file where no tree runs.
-
-    :returns: what was cleared; empty where there was nothing of that name (which is written down, too).
-    :raises StoreError: the store cannot be written; nothing was cleared.
-    """
-    message = Clear(target)
-    if isinstance(via, Database):
-        (answer,), _ = await fold_and_commit(via, [message], now)
-    else:
-        answer = await via.ask(message)
-    if isinstance(answer, StoreError):
-        raise answer
-    cleared: tuple[str, ...] = answer
-    await anyio.to_thread.run_sync(append, project, entry("health.clear", target, by, now(), cleared))
-    return cleared
 
 
 def entry(action: str, target: str, by: str, at: Now, detail: tuple[str, ...] = ()) -> Entry:

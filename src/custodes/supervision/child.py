@@ -16,7 +16,7 @@ from custodes.actors import Actor, ActorError, ActorStopped, Message
 from custodes.adapters.port import Failure
 from custodes.supervision.dispatch import Dispatch
 from custodes.supervision.job import Job, Services
-from custodes.supervision.outcomes import cancelled
+from custodes.supervision.outcomes import cancelled, error_type
 from custodes.supervision.work import Outcome, Work
 from custodes.telemetry import SpanHandle, attach
 
@@ -67,15 +67,6 @@ class ChildActor(Actor):
         logger.error("run %s crashed: %s\n%s", self._job.run_id, type(cause).__name__, where)
         failure = Failure(category="provider", reason=f"the child crashed: {type(cause).__name__}")
         return replace(self.outcome, status="unknown" if self._job.mutable else "failed", failure=failure)
-
-
-def error_type(outcome: Outcome) -> str | None:
-    """What a span of this outcome is marked with; None for one that ended well."""
-    if outcome.status in ("done", "skipped"):
-        return None
-    if outcome.refusal is not None:
-        return outcome.refusal.category
-    return outcome.failure.category if outcome.failure is not None else outcome.status
 
 
 class Child:

@@ -30,9 +30,8 @@ from custodes.supervision.owner_identity import this_process
 from custodes.supervision.posted import Posted
 from custodes.supervision.refusal import budget_refusal
 from custodes.supervision.requests import Request, prove
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 from custodes.supervision.slots import Slots
-from custodes.supervision.tree import DATABASE
 from custodes.supervision.work import Outcome, Refusal, RefusalCategory, Work
 
 logger = logging.getLogger("custodes.supervision")

@@ -39,14 +39,14 @@ from custodes.supervision.health import admit, withdraw
 from custodes.supervision.health_view import adapter_of
 from custodes.supervision.job import Job, Services
 from custodes.supervision.leases import Hold, ScopeRefusedError
-from custodes.supervision.outcomes import failed_status, metadata_of, record_unrun
+from custodes.supervision.outcomes import metadata_of, record_unrun
 from custodes.supervision.records import AttemptStart
 from custodes.supervision.refusal import budget_refusal, capacity_refusal
 from custodes.supervision.repair import Repair
 from custodes.supervision.runtime_call import CANCEL_GRACE_S, PROOF_BOUND_S
 from custodes.supervision.scopes import READ_ONLY, Scope, resolve
 from custodes.supervision.slots import Places
-from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status
+from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status, failed_status
 from custodes.telemetry import SpanHandle
 
 LEAST_PAUSE_S = 1.0

@@ -16,7 +16,7 @@ from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.account import Account
 from custodes.supervision.budget import Ledger, Spending
-from custodes.supervision.child import Child, ChildActor, Run, error_type, new_run_id
+from custodes.supervision.child import Child, ChildActor, Run, new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.job import (
     Delegated,
@@ -29,7 +29,7 @@ from custodes.supervision.job import (
     Unsupervised,
     freeze,
 )
-from custodes.supervision.outcomes import cancelled, proposed, record_unrun, refused
+from custodes.supervision.outcomes import cancelled, error_type, proposed, record_unrun, refused
 from custodes.supervision.past_tree import PastTree
 from custodes.supervision.records import Group, of_run
 from custodes.supervision.reserving import reserved, unless_short

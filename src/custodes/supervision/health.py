@@ -21,7 +21,6 @@ from custodes.supervision import records
 from custodes.supervision.admission import (
     Admission,
     Admit,
-    Candidate,
     Clear,
     Confirm,
     Record,
@@ -32,37 +31,12 @@ from custodes.supervision.admission import (
     Unavailable,
     Withdraw,
 )
-from custodes.supervision.breaker import Pool, Ticket
+from custodes.supervision.breaker import Pool
 from custodes.supervision.clock import Now
 from custodes.supervision.health_fold import Fold
-from custodes.supervision.health_view import AdapterHealth, HealthView, PoolView, Unavailability, summarize
 from custodes.supervision.lease_table import held_among
 from custodes.supervision.owner_identity import proven_dead, this_process
 from custodes.supervision.pool_table import load_pools, load_unavailable, save_pools, save_unavailable
-
-__all__ = [
-    "AdapterHealth",
-    "Admission",
-    "Admit",
-    "Candidate",
-    "Clear",
-    "Confirm",
-    "HealthActor",
-    "HealthView",
-    "PoolView",
-    "Record",
-    "Refused",
-    "Settle",
-    "Snapshot",
-    "Ticket",
-    "Unavailability",
-    "Unavailable",
-    "Withdraw",
-    "admit",
-    "fold_and_commit",
-    "settle",
-    "summarize",
-]
 
 logger = logging.getLogger("custodes.health")
 

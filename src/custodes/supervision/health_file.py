@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio.to_thread
+
 from custodes.store import Connection
-from custodes.supervision.audit import clear_health
+from custodes.supervision.admission import Clear
+from custodes.supervision.audit import append, entry
 from custodes.supervision.clock import now
+from custodes.supervision.health import fold_and_commit
 from custodes.supervision.health_view import HealthView
 from custodes.supervision.pool_table import read_health
 from custodes.supervision.project_file import ProjectFile, overriding
@@ -25,9 +29,16 @@ class HealthFile(ProjectFile):
 
 
 async def clear_in_file(project: Path, target: str, by: str) -> tuple[str, ...]:
-    """Clear a pool, or all of an adapter, audited; what was cleared. A running host sees it at its next ask.
+    """Clear a pool (``adapter:bucket``) or all of an adapter, and write it down. The surfaces' one way.
 
+    A running host sees it at its next ask.
+
+    :returns: what was cleared; empty where there was nothing of that name.
     :raises StoreError: the file cannot be written; nothing was cleared.
     """
     async with overriding(project) as database:
-        return () if database is None else await clear_health(project, database, target, by)
+        if database is None:
+            return ()
+        (cleared,), _ = await fold_and_commit(database, [Clear(target)], now)
+    await anyio.to_thread.run_sync(append, project, entry("health.clear", target, by, now(), cleared))
+    return tuple(cleared)

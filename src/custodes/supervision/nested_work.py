@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from custodes.supervision.recovery import MARKER
+from custodes.adapters.port import RUN_VARIABLE
 from custodes.supervision.work import Work
 
-RUN = MARKER
+RUN = RUN_VARIABLE
 TOKEN = "CUSTODES_TOKEN"  # noqa: S105 - the variable's name
 PROJECT = "CUSTODES_PROJECT"
 VARIABLES = (RUN, TOKEN, PROJECT)

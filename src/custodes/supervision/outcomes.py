@@ -16,7 +16,7 @@ from custodes.policy.roles import Role
 from custodes.policy.routing import Route
 from custodes.supervision.admission import Record
 from custodes.supervision.records import Group, refused_row
-from custodes.supervision.work import Attempt, Outcome, Refusal, Status, Work
+from custodes.supervision.work import Attempt, Outcome, Refusal, Work
 from custodes.telemetry import Lineage, envelope
 
 logger = logging.getLogger("custodes.supervision")
@@ -75,9 +75,13 @@ def metadata_of(role: Role, provider: str, attempt: Attempt) -> dict[str, Any]:
     return found
 
 
-def failed_status(failure: Failure, mutable: bool) -> Status:
-    """Mutable work of unknown outcome may have had its effect: it is ``unknown``, and never replayed."""
-    return "unknown" if mutable and failure.outcome == "unknown" else "failed"
+def error_type(outcome: Outcome) -> str | None:
+    """What a span of this outcome is marked with; None for one that ended well."""
+    if outcome.status in ("done", "skipped"):
+        return None
+    if outcome.refusal is not None:
+        return outcome.refusal.category
+    return outcome.failure.category if outcome.failure is not None else outcome.status
 
 
 async def record_unrun(

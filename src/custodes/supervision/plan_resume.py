@@ -29,7 +29,7 @@ from custodes.supervision.checkpoints import (
 from custodes.supervision.clock import now
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.job import why_disabled
-from custodes.supervision.owner_identity import Owner, pid_space, proven_dead, this_process
+from custodes.supervision.owner_identity import pid_space, proven_dead, this_process
 from custodes.supervision.plan import Plan, PlanError, check
 from custodes.supervision.plan_book import WAIT_S, PlanBook
 from custodes.supervision.plan_run import Begun, PlanEnd, PlanRun
@@ -204,5 +204,4 @@ def unchanged(before: Plan, after: Plan, kept: Mapping[str, StepRow]) -> dict[st
 
 def is_abandoned(row: PlanRow) -> bool:
     """Whether nobody runs it any more, though nobody wrote down its end."""
-    owner: Owner | None = row.owner
-    return row.status == "running" and (owner is None or proven_dead(owner))
+    return row.status == "running" and (row.owner is None or proven_dead(row.owner))

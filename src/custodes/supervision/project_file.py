@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from custodes.store import Connection, Database
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ import msgspec
 from custodes.adapters.port import Category, Certainty, Failure, Usage
 from custodes.store import Connection
 from custodes.supervision.owner_identity import Owner, this_process
-from custodes.supervision.work import Outcome, PoolState
+from custodes.supervision.work import Outcome, PoolState, failed_status
 from custodes.telemetry import Lineage
 
 RowStatus = Literal["running", "done", "failed", "cancelled", "unknown", "refused", "skipped"]
@@ -135,7 +135,7 @@ _JSON = {"owner": Owner, "fan_out": Group, "trace": Lineage}
 def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: float) -> AttemptRow:
     """The row at its attempt's end."""
     usage = end.usage or Usage()
-    status = end.status or _status(failure, row.mutable)
+    status = end.status or ("done" if failure is None else failed_status(failure, row.mutable))
     return msgspec.structs.replace(
         row,
         status=status,
@@ -151,12 +151,6 @@ def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: flo
         served_model=end.served_model,
         ended=ended,
     )
-
-
-def _status(failure: Failure | None, mutable: bool) -> RowStatus:
-    if failure is None:
-        return "done"
-    return "unknown" if mutable and failure.outcome == "unknown" else "failed"
 
 
 def _reason(row: AttemptRow, failure: Failure | None, status: RowStatus) -> str:

@@ -15,6 +15,7 @@ import anyio.to_thread
 import msgspec
 import psutil
 
+from custodes.adapters.port import RUN_VARIABLE
 from custodes.store import Connection, Database
 from custodes.supervision import records, requests
 from custodes.supervision.ask_table import close_dead, prune_asks
@@ -28,8 +29,6 @@ from custodes.supervision.owner_identity import proven_dead, start_of
 from custodes.supervision.pool_table import load_pools, save_pools
 from custodes.supervision.records import RETENTION_S, AttemptEnd, AttemptRow, closed
 
-MARKER = "CUSTODES_RUN"
-"""The variable that every descendant of an attempt carries, with its run id."""
 GRACE_S = 2.0
 """Between the request to end and the kill, in seconds."""
 
@@ -145,7 +144,7 @@ def survivors(run_ids: Collection[str]) -> Iterator[Survivor]:
     for process in psutil.process_iter():
         started = start_of(process.pid)
         try:
-            run_id = process.environ().get(MARKER)
+            run_id = process.environ().get(RUN_VARIABLE)
         except (psutil.Error, OSError):
             continue
         if started is not None and run_id is not None and run_id in run_ids:

@@ -6,7 +6,12 @@ people are wall seconds since the epoch.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from custodes.store import Migration
+
+DATABASE = Path(".coding-os", "custodes.db")
+"""The file, in its project."""
 
 MIGRATIONS: tuple[Migration, ...] = (
     (

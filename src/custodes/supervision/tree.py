@@ -30,7 +30,7 @@ from custodes.supervision.live import Live
 from custodes.supervision.outlook import Outlook
 from custodes.supervision.owner import OwnerActor
 from custodes.supervision.recovery import close_dead_owners
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 from custodes.supervision.slots import Slots
 from custodes.telemetry import attach, capture, current_tracer
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # each needs its tree
 
 logger = logging.getLogger("custodes.supervision")
 
-DATABASE = Path(".coding-os", "custodes.db")
 HISTORY_S = 60.0
 """How long what was read of past attempts is good for, in seconds: one more of thousands changes little."""
 

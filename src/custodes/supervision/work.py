@@ -204,6 +204,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+def failed_status(failure: Failure, mutable: bool) -> Literal["failed", "unknown"]:
+    """Mutable work of unknown outcome may have had its effect: it is ``unknown``, and never replayed."""
+    return "unknown" if mutable and failure.outcome == "unknown" else "failed"
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The end of one piece of work: evidence, or an explicit failure or refusal; never a transcript.
 

@@ -12,7 +12,6 @@ import anyio
 import msgspec
 
 from custodes.adapters.descriptor import Capability
-from custodes.adapters.keeper import RUN_VARIABLE
 from custodes.adapters.parity.cases import CASES, TIMEOUT_S
 from custodes.adapters.parity.driving import (
     PATIENCE_S,
@@ -31,6 +30,7 @@ from custodes.adapters.parity.judge import judge_failure, judge_refusal, told
 from custodes.adapters.parity.permissions import asks_for_leave
 from custodes.adapters.parity.stage import Stage
 from custodes.adapters.parity.subject import Subject
+from custodes.adapters.port import RUN_VARIABLE
 
 LITTLE, MUCH = 200_000, 16 << 20
 """Bytes of noise. Of the second, no more than `HELD` may be held at any time."""

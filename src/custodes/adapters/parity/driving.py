@@ -12,12 +12,11 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from custodes.adapters.keeper import RUN_VARIABLE
 from custodes.adapters.parity.cases import MEANS
 from custodes.adapters.parity.judge import told
 from custodes.adapters.parity.stage import Stage
 from custodes.adapters.parity.subject import Subject
-from custodes.adapters.port import DispatchRequest, DispatchResult, Progress
+from custodes.adapters.port import RUN_VARIABLE, DispatchRequest, DispatchResult, Progress
 
 DEADLINE_S = 30.0
 """Seconds that any dispatch but the silent one may take."""
