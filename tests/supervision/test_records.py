@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,25 @@ async def test_an_update_writes_all_that_may_change_and_nothing_of_what_was_aske
     assert changed - written <= {*at_the_start, "generation", "health_state", "probe", "owner", "started"}
     assert {name: asdict(row)[name] for name in written} == {name: asdict(FULL)[name] for name in written}
     assert "trace" in written
+
+
+@pytest.mark.anyio
+async def test_the_newest_runs_are_found_however_many_attempts_each_of_them_has(tmp_path: Path) -> None:
+    rows = [
+        AttemptRow(run_id=f"r{run}", number=number, conversation="c", role="reviewer", started=at)
+        for run, number, at in [(1, 1, 5.0), (0, 1, 9.0), *((2, n, 10.0 + n) for n in range(30)), (3, 1, 1.0)]
+    ]
+    async with world(tmp_path) as w:
+        await w.database.write(lambda connection: records.insert(connection, rows))
+        found = {
+            limit: await w.database.read(partial(records.latest_runs, limit=limit)) for limit in (1, 2, 3, 9)
+        }
+    newest = ["r2", "r0", "r1", "r3"]
+    assert {limit: {row.run_id for row in some} for limit, some in found.items()} == {
+        limit: set(newest[:limit]) for limit in found
+    }
+    assert [len(some) for some in found.values()] == [30, 31, 32, 33]
+    assert all(list(some) == sorted(some, key=lambda row: row.started) for some in found.values())
 
 
 @pytest.mark.parametrize(

@@ -199,4 +199,5 @@ MIGRATIONS: tuple[Migration, ...] = (
         """,
         "CREATE INDEX asks_open ON asks (asked) WHERE answer IS NULL",
     ),
+    ("CREATE INDEX attempts_by_start ON attempts (started, run_id)",),
 )
