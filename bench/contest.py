@@ -111,7 +111,10 @@ class Contender:
 def table(what: Measure, found: list[Contender]) -> Iterator[str]:
     unit, scale = what.unit
     yield f"\n{what.title}"
-    base_figures = [figure for each in found if each.name == what.base for figure in each.figures(what)]
+    answers = [
+        one for each in found if each.name == what.base for one in each.found.get((what.case, what.size), [])
+    ]
+    base_figures, base_cpu = [one[what.key] for one in answers], [one["cpu"] for one in answers]
     for contender in found:
         figures = contender.figures(what)
         why = contender.left_out.get((what.case, what.size))
@@ -123,8 +126,12 @@ def table(what: Measure, found: list[Contender]) -> Iterator[str]:
         line = f"  {contender.name:<28} {statistics.median(shown):11,.1f} {unit}"
         if len(shown) > 1:
             line += f"   {min(shown):,.1f} to {max(shown):,.1f}"
+        cpu = [answer["cpu"] for answer in contender.found[what.case, what.size]]
+        if what.key == "seconds":
+            line += f"   cpu {statistics.median(cpu) / scale:,.1f}"
         if base_figures:
             line += f"   {ratio(figures, base_figures):.3g} x {what.base}"
+            line += f", cpu {ratio(cpu, base_cpu):.3g} x" if what.key == "seconds" else ""
         yield line
 
 
