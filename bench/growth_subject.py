@@ -27,8 +27,7 @@ from custodes.supervision.health import HealthActor
 from custodes.supervision.history import recorded
 from custodes.supervision.record_file import RecordFile
 from custodes.supervision.records import AttemptStart
-from custodes.supervision.schema import MIGRATIONS
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE, MIGRATIONS
 
 CHILDREN_A_CONVERSATION = 100
 DAYS = 80 * 86_400.0

@@ -13,7 +13,7 @@ import pytest
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.supervision.operator_ask import cancel_in_file
-from custodes.supervision.tree import DATABASE
+from custodes.supervision.schema import DATABASE
 from custodes.supervision.work import Work
 from support import scripted
 
