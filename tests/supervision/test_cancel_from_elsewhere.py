@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import get_args
 
 import anyio
 import pytest
 
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
-from custodes.supervision import requests
 from custodes.supervision.nested_work import RUN
 from custodes.supervision.operator_ask import OperatorError, cancel_in_file
-from custodes.supervision.owner_identity import this_process
 from custodes.supervision.plan import Plan, Step
 from custodes.supervision.plan_run import PlanEnd, run_plan
 from custodes.supervision.work import Work
@@ -87,35 +83,6 @@ async def test_a_conversation_is_cancelled_whole_those_that_wait_included(
     assert len(script.requests) == 1
     assert report is not None
     assert [run.status for run in report.runs] == ["cancelled"]
-
-
-async def test_requests_that_cannot_be_read_hold_up_no_other(tmp_path: Path, script: scripted.Script) -> None:
-    hang = Hang()
-    script.acts.append(hang)
-    with anyio.fail_after(30):
-        async with (
-            custodes.Supervision(tmp_path) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            child = fan.start(review())
-            await hang.begun.wait()
-            database = (await supervision.tree()).database()
-            for number, kind in enumerate(get_args(requests.Kind) * 5):
-                asked = requests.Request(
-                    id=f"r{number}",
-                    kind=kind,
-                    run_id=child.run_id,
-                    owner=this_process(),
-                    client=this_process(),
-                    body='{"of": "another version"}',
-                    asked=0,
-                )
-                await database.write(partial(requests.ask, request=asked))
-            report = await cancel_in_file(tmp_path, child.run_id, "cli", {})
-    assert report is not None
-    assert report.unanswered == ()
-    assert [outcome.status for outcome in fan.outcomes] == ["cancelled"]
 
 
 async def test_the_run_of_a_plan_stands_for_all_of_it(tmp_path: Path, script: scripted.Script) -> None:

@@ -314,24 +314,6 @@ async def test_malformed_settings_refuse_a_dispatch_and_stay_as_they_are(
     assert settings.read_text() == '{"model_routing": {"enabled": true,}}'
 
 
-async def test_settings_that_break_before_the_first_child_begins_refuse_it_and_leave_nothing_running(
-    tmp_path: Path, script: scripted.Script
-) -> None:
-    settings = tmp_path / ".coding-os" / "hub-settings.json"
-    good = settings.read_text()
-    with anyio.fail_after(30):
-        async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
-            async with parent.fan_out() as fan:
-                fan.start(review())
-                settings.write_text("{")  # it was frozen by what stood there before
-            settings.write_text(good)
-            again = await parent.dispatch(review())
-    (outcome,) = fan.outcomes
-    assert outcome.refusal is not None
-    assert outcome.refusal.category == "settings"
-    assert again.status == "done"
-
-
 async def test_suggest_returns_the_route_that_explicit_would_run_and_spends_nothing(
     tmp_path: Path, script: scripted.Script
 ) -> None:
@@ -625,3 +607,21 @@ async def test_a_writer_whose_project_file_was_taken_away_is_not_told_to_have_be
     assert "deleted or replaced" in outcome.failure.reason
     assert after.refusal is not None
     assert "start that again" in after.refusal.reason
+
+
+async def test_an_attempt_that_a_bug_of_ours_ends_leaves_no_open_row(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def buggy(*arguments: object) -> None:
+        raise RuntimeError("a secret in an exception")
+
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        with monkeypatch.context() as bug:
+            bug.setattr("custodes.supervision.attempt.request_for", buggy)
+            ends = [await parent.dispatch(review()), await parent.dispatch(implement())]
+        after = await parent.dispatch(review())
+    assert [outcome.status for outcome in (*ends, after)] == ["failed", "unknown", "done"]
+    assert "secret" not in repr(ends)
+    with closing(sqlite3.connect(tmp_path / ".coding-os" / "custodes.db")) as database:
+        statuses = database.execute("SELECT status FROM attempts ORDER BY started").fetchall()
+    assert statuses == [("failed",), ("unknown",), ("done",)]

@@ -125,6 +125,10 @@ class AttemptRun:
             except anyio.get_cancelled_exc_class():
                 await self._ended_early(attempts)
                 raise
+            except Exception as error:  # a bug of ours: the child crashes, and nobody else closes its row
+                reason = f"the attempt crashed: {type(error).__name__}"
+                await self._ended_early(attempts, Failure(category="provider", reason=reason))
+                raise
             if self._within_budget.cancelled_caught and self._short is not None:
                 await self._ended_early(attempts)
                 span.end(error_type="budget")
@@ -158,13 +162,14 @@ class AttemptRun:
             logger.info("attempt %d of run %s on %s ended: %s", self.number, self.job.run_id, route.pool, how)
             return evidence, failure
 
-    async def _ended_early(self, attempts: list[Attempt]) -> None:
-        """It was stopped: what it used is known in part at most, and says nothing about the pool."""
-        stopped = DispatchResult(usage=self._used)
-        attempts.append(self._attempt(stopped))
+    async def _ended_early(self, attempts: list[Attempt], failure: Failure | None = None) -> None:
+        """It was stopped, or crashed: what it used is known in part at most, and it says nothing about the
+        pool."""
+        ended = DispatchResult(usage=self._used, failure=failure)
+        attempts.append(self._attempt(ended, failure))
         self.job.account.release(self.job.run_id)
         with anyio.CancelScope(shield=True):
-            await self._settle(stopped, None, cancelled=True)
+            await self._settle(ended, failure, cancelled=failure is None)
 
     async def _call(self, descriptor: Descriptor, parent: SpanHandle) -> DispatchResult:
         """Call the runtime under a deadline of our own; whatever it raises becomes a normalized failure."""
