@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import anyio
@@ -61,10 +61,9 @@ class Leases:
         self._recovering = anyio.Lock()
         self._next_recovery = float("-inf")
 
-    @asynccontextmanager
-    async def hold(
+    def hold(
         self, run_id: str, scope: Scope, on_wait: Callable[[], None], parent_run: str | None = None
-    ) -> AsyncIterator[Hold]:
+    ) -> AbstractAsyncContextManager[Hold]:
         """Hold the scope for the block; read-only work holds nothing, and waits for nothing.
 
         ``parent_run`` is the nearest run above that holds a scope, where this is nested work of it.
@@ -76,8 +75,13 @@ class Leases:
             may write.
         """
         if not scope.places:
-            yield Hold()
-            return
+            return nullcontext(Hold())
+        return self._held(run_id, scope, on_wait, parent_run)
+
+    @asynccontextmanager
+    async def _held(
+        self, run_id: str, scope: Scope, on_wait: Callable[[], None], parent_run: str | None
+    ) -> AsyncIterator[Hold]:
         waits = self._line.would_wait(scope, run_id, parent_run)
         if waits:
             on_wait()
