@@ -216,8 +216,9 @@ async def test_after_the_deadline_nothing_starts_and_what_finished_is_returned(
         await anyio.sleep(0.5)
         return await scripted.answer(request, progress)
 
-    script.acts.append(slow)
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        await parent.dispatch(review())  # the tree stands: its start is none of the deadline's matter
+        script.acts.append(slow)
         async with parent.fan_out(budget=Budget(wall_seconds=0.3), max_parallel=1) as fan:
             fan.start(review())
             fan.start(review())
