@@ -349,6 +349,33 @@ async def test_a_project_that_is_moved_takes_its_file_along(path: Path) -> None:
         assert await database.read(notes) == ["one"]
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "dangling link"])
+async def test_what_is_no_file_is_neither_waited_for_nor_followed(path: Path, kind: str) -> None:
+    path.parent.mkdir()
+    another = path.with_name("another.db")
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "link":
+            with closing(sqlite3.connect(another)) as connection, connection:
+                connection.execute("CREATE TABLE theirs (text)")
+            another.chmod(0o644)
+            path.symlink_to(another)
+        case _:
+            path.symlink_to(another)
+    before = another.stat() if kind == "link" else None
+    for opening in (Database.open(path, MIGRATIONS), Database.open_read_only(path, MIGRATIONS)):
+        with pytest.raises(StoreUnusable, match="stands there; moved away"):
+            await opening
+    assert "stands there" in integrity(path, MIGRATIONS)[0]
+    if before is None:
+        assert not another.exists()
+    else:
+        assert (another.stat().st_mode, another.stat().st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+
+
 async def test_a_row_that_nobody_can_read_is_told_and_the_rest_is_served(path: Path) -> None:
     async def numbers(connection: Connection) -> list[int]:
         return [msgspec.json.decode(text, type=int) for text in await notes(connection)]

@@ -28,7 +28,7 @@ import msgspec
 from .connection import Fold, folded, in_its_thread, transacted
 from .errors import StoreClosed, StoreForked, StoreLocked, StoreUnreadable, StoreUnusable, translate
 from .migrations import Migration, migrate, refuse_newer, version
-from .place import identity, prepare, refuse_damaged, replaced
+from .place import identity, irregular, prepare, refuse_damaged, replaced
 from .portal import PortalThread, outcome_of
 
 T = TypeVar("T")
@@ -81,8 +81,9 @@ class Database:
 
         :raises StoreTooNew: it has more migrations behind it than are given.
         :raises StoreDamaged: it is damaged. It stands as it did.
+        :raises StoreUnusable: it is no file, or cannot be read.
         """
-        if not await anyio.Path(path).exists():
+        if not await anyio.to_thread.run_sync(os.path.lexists, path):
             return None
         database = await Database(path, migrations, read_only=True)._opened()
         try:
@@ -142,6 +143,8 @@ class Database:
         with self._lifetime:
             if self._closed:  # cancelled before it began
                 return
+            if (wrong := irregular(self.path)) is not None:
+                raise StoreUnusable(self.path, wrong)
             try:
                 if not self._read_only:
                     prepare(self.path)

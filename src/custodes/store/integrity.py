@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .errors import StoreTooNew, translate
 from .migrations import Migration
-from .place import NETWORK, file_system
+from .place import NETWORK, file_system, irregular
 
 
 def integrity(path: Path, migrations: Sequence[Migration]) -> tuple[str, ...]:
@@ -17,6 +17,8 @@ def integrity(path: Path, migrations: Sequence[Migration]) -> tuple[str, ...]:
 
     Blocks: call it from a thread where a loop runs.
     """
+    if (instead := irregular(path)) is not None:
+        return (instead,)
     if not path.exists():
         return ()
     findings = []

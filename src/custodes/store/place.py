@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 import time
 from contextlib import closing
@@ -35,6 +36,23 @@ def file_system(path: Path) -> str:
     real = path.resolve()
     mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
     return next((mounts[place] for place in (real, *real.parents) if place in mounts), "")
+
+
+def irregular(path: Path) -> str | None:
+    """What stands there instead of a file, and what would work; None for a file, or nothing.
+
+    A link is followed to no file: a repository could bring one along that names any file of its user's.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return str(error)
+    if stat.S_ISREG(mode):
+        return None
+    kind = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no ordinary file"
+    return f"{kind} stands there; moved away, a file is made"
 
 
 def prepare(path: Path) -> None:

@@ -89,9 +89,11 @@ class LeaseActor(BatchActor):
         if self._owed:
             try:
                 await fold_and_commit(self._database(), self._owed, self._now, LAST_WAIT_S)
-            except StoreError:
-                logger.exception(
-                    "%d scopes could not be released; `cos scopes list` shows them", len(self._owed)
+            except StoreError as error:
+                logger.error(  # noqa: TRY400 - the words say it
+                    "%d scopes could not be released (%s); `cos scopes list` shows them",
+                    len(self._owed),
+                    error,
                 )
 
     def _note(self, batch: Sequence[Message[Any]], answers: Sequence[Any]) -> None:
