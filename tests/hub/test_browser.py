@@ -424,7 +424,7 @@ def test_without_a_script_everything_still_works(tab: Callable[..., Tab], both: 
     assert policy(both).max_parallel == 2
 
 
-def test_a_hub_that_is_started_anew_is_found_again(
+def test_a_hub_that_is_started_anew_is_found_again_and_takes_what_was_typed_meanwhile(
     browser: Browser, both: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with chromium.hub_process(both) as address:
@@ -432,10 +432,16 @@ def test_a_hub_that_is_started_anew_is_found_again(
         page.goto(f"{address}settings")
         expect(page.locator("#link")).to_have_text("Live")
         port = address.rsplit(":", 1)[1].strip("/")
+    limits = page.locator("#s-limits")
+    limits.get_by_label("Attempts at once").fill("5")
     expect(page.locator("#link")).to_have_text("Reconnecting …")
     elsewhere(both, PolicyPatch(mode="suggest"))
     with chromium.hub_process(both, port):
         expect(page.get_by_label("Mode", exact=True)).to_have_value("suggest", timeout=60_000)
+        expect(limits.get_by_label("Attempts at once")).to_have_value("5")
+        limits.get_by_role("button", name="Save").click()
+        expect(limits.get_by_text("Saved", exact=True)).to_be_visible()
+        assert policy(both) == Policy(enabled=True, mode="suggest", max_parallel=5)
     page.context.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from custodes.policy.patch import PolicyPatch, TargetPatch
 from custodes.policy.policy import Cooldown, Policy, Target, Telemetry
 from custodes.policy.settings import Settings
+from custodes.supervision.schema import DATABASE
 from support import scripted
 from support.cos import Cos, Tiered
 from support.hub import Browser, form_of
@@ -122,9 +123,7 @@ async def test_only_configured_adapters_are_offered_and_one_that_is_not_ready_st
     page: Browser, pair: Path
 ) -> None:
     (pair / ".coding-os" / "adapters" / "beta" / "adapter.yaml").write_text(
-        scripted.ADAPTER_YAML.format(id="beta")
-        + "dispatch_timeout_s: 61\n".replace("61", "60")[:0]
-        + "# changed\n"
+        scripted.ADAPTER_YAML.format(id="beta") + "# changed\n"
     )
     form = (await text(page)).partition('id="f-role-reviewer"')[2].partition("</form>")[0]
     assert 'value="alpha">alpha' in form
@@ -249,3 +248,12 @@ async def test_settings_that_cannot_be_read_are_said_and_left_as_they_are(
 async def test_cooldown_and_readiness_stand_above_the_settings(page: Browser, pair: Path) -> None:
     shown = (await text(page)).partition('id="ready"')[2].partition("</section>")[0]
     assert shown.count("ready") >= 2
+
+
+async def test_a_database_that_cannot_be_read_hides_no_policy(page: Browser, pair: Path) -> None:
+    (pair / DATABASE).write_bytes(b"this is no database" * 300)
+    shown = await text(page)
+    assert "This cannot be shown" in shown
+    assert (await page.save("limits", max_parallel="2")).status_code == 200
+    assert policy(pair).max_parallel == 2
+    assert "This cannot be shown" in (await page.get("/runs")).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from urllib.parse import parse_qsl, urlencode
 
@@ -52,7 +52,7 @@ async def home(_: Request) -> Response:
     return RedirectResponse("/settings", 303)
 
 
-def page(name: str) -> Callable[[Request], object]:
+def page(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def shown(request: Request) -> Response:
         """The page as the project stands now, with the stream that keeps it so."""
         hub, argument = hub_of(request), _argument(request)

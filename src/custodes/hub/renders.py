@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from custodes.hub.adapters_view import due_s
+from custodes.hub.adapters_view import AdapterNow, due_s
 from custodes.hub.hub import Hub
 from custodes.hub.live import Rendered
 from custodes.hub.picture import picture
@@ -35,23 +35,30 @@ async def render_settings(hub: Hub, _: str = "", draft: Draft | None = None) -> 
     """With what somebody typed into one section, where that was refused."""
     try:
         now = await anyio.to_thread.run_sync(hub.project.settings_now)
-        adapters = await hub.adapters()
-    except (SettingsError, StoreError) as error:
+    except SettingsError as error:
         return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    adapters: tuple[AdapterNow, ...] | None = None
+    problem = ""
+    try:
+        adapters = await hub.adapters()
+    except StoreError as error:  # the policy can be seen and changed all the same
+        problem = render("_problem.html", message=str(error))
     page = settings_page(now, draft)
     texts = {
         "status": render("_status.html", page=page, problems=now.overview.problems, csrf=hub.access.csrf)
     }
+    if problem:
+        texts["problem"] = problem
     if page.enabled:
-        texts["ready"] = render(
-            "_ready.html", adapters=[each for each in adapters if each.agent], at=time.time()
-        )
+        if adapters is not None:
+            agents = [each for each in adapters if each.agent]
+            texts["ready"] = render("_ready.html", adapters=agents, at=time.time())
         for number, (title, sections) in enumerate(page.groups.items()):
             name = f"group-{number}"
             texts[name] = render(
                 "_group.html", name=name, title=title, sections=sections, csrf=hub.access.csrf
             )
-    return Rendered(texts=texts, due_s=due_s(adapters))
+    return Rendered(texts=texts, due_s=due_s(adapters or ()))
 
 
 async def render_adapters(hub: Hub, _: str = "") -> Rendered:
@@ -79,10 +86,10 @@ async def render_runs(hub: Hub, words: str) -> Rendered:
     try:
         file = hub.project.file
         found = await (file.matching(words, LISTED) if words.split() else file.latest(LISTED))
+        asks, due = await _asks(hub)
     except StoreError as error:
         return Rendered(texts={"problem": render("_problem.html", message=str(error))})
     conversations = conversations_of(found)
-    asks, due = await _asks(hub)
     texts = {} if words.split() else asks
     if not conversations:
         return Rendered(texts={**texts, "nothing": render("_nothing.html", words=words)}, due_s=due)

@@ -17,12 +17,36 @@
 
   document.addEventListener("input", ({ target }) => {
     const form = target.form;
-    if (form?.hasAttribute("data-version")) mark(form);
+    if (form?.hasAttribute("data-version")) {
+      unsay(form);
+      mark(form);
+    }
   });
+
+  const unsay = (form) => {
+    // That it was saved is said until the next edit, whatever comes live meanwhile.
+    const saved = form.querySelector(".saved");
+    saved?.removeAttribute(SKIP);
+    saved?.replaceChildren();
+  };
 
   const release = (form) => form?.removeAttribute(SKIP); // its answer holds what was typed
 
-  document.addEventListener("submit", ({ target }) => release(target), true);
+  document.addEventListener(
+    "submit",
+    ({ target }) => {
+      // The Hub may have been started anew since this form came: what is not edited has its present token.
+      const token = document.querySelector("form:not([data-version]) input[name=csrf]");
+      if (token && target.elements.csrf) target.elements.csrf.value = token.value;
+      unsay(target);
+      release(target);
+    },
+    true,
+  );
+  document.addEventListener("htmx:error", ({ target }) => {
+    const form = target.closest?.("form[data-version]"); // not sent: what is typed is kept again
+    if (form) mark(form);
+  });
   document.addEventListener(
     "change",
     ({ target }) => {
