@@ -125,7 +125,9 @@ async def test_a_slow_browser_is_told_once_of_what_changed_often_and_keeps_no_ot
         await slow.next()
         await quick.next()
         for number in range(5):
-            first = msgspec.structs.replace(first, name=f"name {number}")
+            first = msgspec.structs.replace(
+                first, pool="p:x", adapter="p", reason=f"name {number}", status="failed"
+            )
             await put_on_record(project, [first], update=True)
             assert f"name {number}" in await quick.next()
         told = await slow.next()
