@@ -10,7 +10,7 @@ import pytest
 from custodes.overseer.ask import ask
 from custodes.overseer.config import Config
 from custodes.overseer.endpoint import Endpoint, endpoints
-from custodes.overseer.probe import Answer
+from custodes.overseer.probe import Answer, judge
 from support.health_provider import HealthProvider, health_provider
 from support.overseer import config, seed_config
 
@@ -96,6 +96,27 @@ async def test_a_usage_api_says_what_is_left() -> None:
         assert (await asked(provider, usage=where)).left == 0.25
         usage.body = {"data": []}
         assert (await asked(provider, usage=where)).left is None
+
+
+async def test_a_number_that_is_none_says_nothing_of_what_is_left() -> None:
+    with health_provider() as provider, health_provider() as usage:
+        usage.body = '{"left": ' + "9" * 400 + "}"
+        answer = await asked(provider, usage={"url": usage.url, "remaining": "left"})
+        assert (answer.status, answer.left) == (200, None)
+
+
+@pytest.mark.parametrize("proxy", ["pigeon://nest", "socks5://127.0.0.1:1"])
+async def test_a_proxy_that_cannot_be_used_is_no_outage_of_a_provider(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """The client itself cannot be made: that is this machine's, and every provider would seem dead."""
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    found = config(providers={"a": {"health_url": "http://api.example/v1/models"}})
+    answer = await ask(endpoints(found)[0], 5.0)
+    assert answer.trouble == "client"
+    assert "proxy" in answer.detail.lower()
+    verdict = judge("a", found.providers["a"], answer, 1.8e9, (), ())
+    assert (verdict.kind, verdict.detail) == ("misconfigured", answer.detail)
 
 
 def test_providers_that_share_an_address_share_the_probe() -> None:

@@ -142,6 +142,31 @@ async def test_a_probe_that_crashes_is_started_again_and_the_others_go_on(
     assert "ZeroDivisionError" in caplog.text
 
 
+async def test_hundreds_of_endpoints_may_answer_at_one_moment(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    many = {f"p{number}": {"health_url": f"http://127.0.0.1:9/{number}"} for number in range(300)}
+    found = config(providers=many, fallback_matrix={}, check_interval=1)
+    asked: dict[str, int] = dict.fromkeys(found.providers, 0)
+    all_once, all_twice = anyio.Event(), anyio.Event()
+
+    async def at_once(endpoint: Endpoint, _bound: float) -> Answer:
+        asked[endpoint.name] += 1
+        if all(asked.values()):
+            all_once.set()
+        if min(asked.values()) == 2:
+            all_twice.set()
+        await all_once.wait()
+        return Answer(seconds=0.0, status=200)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: daemon.run(project, found, ask=at_once))
+        with anyio.fail_after(60):
+            await all_twice.wait()
+        group.cancel_scope.cancel()
+    assert "crashed" not in caplog.text
+
+
 async def test_a_notifier_that_hangs_holds_up_no_switch(project: Path) -> None:
     told = Told()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from custodes.telemetry.exporters import base_of
 from support.cos import Cos
 from support.otlp_sink import sink, tree
 from support.projects import cos, programs, project
@@ -184,13 +185,44 @@ def test_a_signal_ends_every_open_span_and_sends_it(programs: Path, number: sign
     assert ended["invoke_agent reviewer"] == (2, "cancelled")
 
 
-@pytest.mark.parametrize("typed", ["localhost:4318", "grpc://x", "http://", "x"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("localhost:4318", "grpc://x", "http://", "x"),
+        *("http://[::1", "http://h:port", "http://h:99999", "http://h?key=x", "http://h#x"),
+    ],
+)
 def test_an_address_that_is_none_is_refused_before_anything_starts(
     cos: Cos, programs: Path, typed: str
 ) -> None:
     answer = cos("dispatch", "--role", "reviewer", "Look.", "--otlp", typed)
     assert answer.code == 2
     assert "http://localhost:4318 would work" in answer.err
+
+
+@pytest.mark.parametrize(
+    "typed", ["http://h:1", " http://h:1/ ", "http://h:1/v1/traces", "http://h:1/v1/logs/", "HTTP://h:1"]
+)
+def test_an_address_is_taken_in_any_way_it_is_pasted(typed: str) -> None:
+    assert base_of(typed).lower() == "http://h:1"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "10"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "-5"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
+        ("OTEL_METRICS_EXEMPLAR_FILTER", "coffee"),
+    ],
+)
+def test_what_the_sdk_does_not_take_is_a_note_and_the_work_is_done(
+    programs: Path, variable: str, value: str
+) -> None:
+    done = run(*LOOK, OTEL_EXPORTER_OTLP_ENDPOINT="http://localhost:1", **{variable: value})
+    assert done.returncode == 0
+    assert done.stderr.startswith("cos: note: nothing is exported: ")
+    assert "Traceback" not in done.stderr
 
 
 WITHOUT = """

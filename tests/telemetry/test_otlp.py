@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import json_format  # type: ignore[import-untyped]  # it has no stubs of its own
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from custodes.telemetry.otlp import NotOtlpError, read_json, read_protobuf, write_json
+from custodes.telemetry.otlp import MAX_SPANS, NotOtlpError, read_json, read_protobuf, write_json
 from custodes.telemetry.span_record import Source, SpanRecord
 
 SPANS = [
@@ -87,6 +87,27 @@ def test_what_is_no_request_is_told_without_a_word_of_it(body: bytes) -> None:
     with pytest.raises(NotOtlpError) as raised:
         read_json(body)
     assert str(raised.value).isidentifier()
+
+
+@pytest.mark.parametrize("moment", [-1, 2**63, "9" * 30])
+def test_a_time_that_has_no_form_on_the_wire_is_refused(moment: int | str) -> None:
+    """Passed on, it would lose every span that is exported with it: ours, too."""
+    span = {"traceId": "0a" * 16, "spanId": "0b" * 8, "startTimeUnixNano": moment, "endTimeUnixNano": "2"}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    with pytest.raises(NotOtlpError):
+        read_json(body)
+
+
+def test_a_request_of_spans_without_number_is_refused_in_both_forms() -> None:
+    request = ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    for _ in range(MAX_SPANS + 1):
+        spans.add()
+    with pytest.raises(NotOtlpError):
+        read_protobuf(request.SerializeToString())
+    many = [{"traceId": "", "spanId": ""}] * (MAX_SPANS + 1)
+    with pytest.raises(NotOtlpError):
+        read_json(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": many}]}]}).encode())
 
 
 def test_bytes_that_are_no_message_are_told() -> None:

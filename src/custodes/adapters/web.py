@@ -20,6 +20,11 @@ CONNECT_S = 15.0
 """Seconds to connect. Beyond it nothing was sent, which is a better thing to know than "timeout"."""
 
 
+class NoClientError(Exception):
+    """No client can be made as this machine is set up: a proxy's variable, or the file of certificates. That
+    says nothing of whom it was for. The text names no address: a proxy's may hold a password."""
+
+
 @functools.cache
 def _tls() -> ssl.SSLContext:
     import httpx2
@@ -33,16 +38,28 @@ async def web_client(base_url: str) -> AsyncIterator[httpx2.AsyncClient]:
 
     It follows no redirect, so that a key goes nowhere but where it was meant for, and has no deadline but
     that of connecting: its user's own is over everything.
+
+    :raises NoClientError: there can be none; nothing was sent.
     """
     import httpx2
 
     local = is_loopback(base_url)
-    # Loading the certificates blocks for a third of a second, hence in a thread; plain HTTP needs none.
-    verify = await anyio.to_thread.run_sync(_tls) if base_url.startswith("https:") else False
     timeout = httpx2.Timeout(None, connect=CONNECT_S)
-    async with httpx2.AsyncClient(
-        verify=verify, timeout=timeout, trust_env=not local, follow_redirects=False
-    ) as client:
+    try:
+        # Loading the certificates blocks for a third of a second, hence in a thread; plain HTTP needs none.
+        verify = await anyio.to_thread.run_sync(_tls) if base_url.lower().startswith("https:") else False
+        client = httpx2.AsyncClient(
+            verify=verify, timeout=timeout, trust_env=not local, follow_redirects=False
+        )
+    except OSError as error:
+        raise NoClientError(f"the certificates cannot be loaded ({error.strerror or 'SSL'})") from None
+    except ImportError:
+        raise NoClientError("a SOCKS proxy is set, which needs the package 'socksio'") from None
+    except (ValueError, httpx2.InvalidURL):
+        raise NoClientError(
+            "a variable for a proxy (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) holds none"
+        ) from None
+    async with client:
         yield client
 
 

@@ -13,7 +13,7 @@ import anyio
 
 from custodes.adapters import foreign
 from custodes.adapters.process import ProgramError, base_environment, run_program
-from custodes.adapters.web import body_of, web_client
+from custodes.adapters.web import NoClientError, body_of, web_client
 from custodes.overseer.endpoint import Endpoint
 from custodes.overseer.probe import Answer
 
@@ -38,7 +38,7 @@ async def ask(endpoint: Endpoint, timeout: float) -> Answer:  # noqa: ASYNC109 -
 
     begun = time.monotonic()
 
-    def trouble(kind: Literal["timeout", "refused", "broken", "key"], detail: str = "") -> Answer:
+    def trouble(kind: Literal["timeout", "refused", "broken", "key", "client"], detail: str = "") -> Answer:
         return Answer(seconds=time.monotonic() - begun, trouble=kind, detail=detail)
 
     try:
@@ -50,6 +50,8 @@ async def ask(endpoint: Endpoint, timeout: float) -> Answer:  # noqa: ASYNC109 -
         with anyio.fail_after(timeout):
             async with web_client(endpoint.url) as client:
                 return await _exchange(client, endpoint, key, begun)
+    except NoClientError as error:
+        return trouble("client", str(error))
     except (TimeoutError, httpx2.TimeoutException):
         return trouble("timeout")
     except (httpx2.ConnectError, httpx2.ProxyError):
@@ -122,4 +124,7 @@ def _number(body: Any, path: str) -> float | None:
     """The number at a dotted path; None where there is none."""
     for part in path.split("."):
         body = foreign.mapping(body).get(part)
-    return float(body) if isinstance(body, int | float) and not isinstance(body, bool) else None
+    try:
+        return float(body) if isinstance(body, int | float) and not isinstance(body, bool) else None
+    except OverflowError:  # of 400 digits, say
+        return None

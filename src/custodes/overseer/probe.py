@@ -12,7 +12,7 @@ no answer within ``health_timeout``                     timeout
 402, 403; 401 where a key was sent                      needs_person     seed: switch; no waiting mends it
 5xx; no connection; a broken answer                     down
 401 without a key, 404, 405, any other                  misconfigured    it is our question that is wrong:
-status; a key that cannot be had                                         never an outage
+status; a key, or a client, that cannot be had                           never an outage
 ======================================================  ===============  =====================================
 """
 
@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     seconds: float
     status: int | None = None
-    trouble: Literal["", "timeout", "refused", "broken", "key"] = ""
+    trouble: Literal["", "timeout", "refused", "broken", "key", "client"] = ""
     detail: str = ""
     headers: Mapping[str, str] = {}
     body: Any = None
@@ -105,8 +105,10 @@ def judge(
 def _unanswered(answer: Answer) -> Verdict:
     if answer.trouble == "timeout":
         return Verdict(kind="timeout", code="timeout", detail="no answer in time", seconds=answer.seconds)
-    if answer.trouble == "key":
-        return Verdict(kind="misconfigured", code="key", detail=answer.detail, seconds=answer.seconds)
+    if answer.trouble in ("key", "client"):
+        return Verdict(
+            kind="misconfigured", code=answer.trouble, detail=answer.detail, seconds=answer.seconds
+        )
     what = "no connection" if answer.trouble == "refused" else "a broken answer"
     return Verdict(kind="down", code=answer.trouble or "broken", detail=what, seconds=answer.seconds)
 

@@ -31,8 +31,12 @@ from custodes.overseer.quota import parse_reset
 FILE = "supervisor.yaml"
 S = TypeVar("S", bound=msgspec.Struct)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LEAST: dict[str, float] = {"check_interval": 1, "health_timeout": 0.001, "cooldown_minutes": 0}
-_NAME = re.compile(r"[^\s/\x00-\x1f]+")
+_RANGES: dict[str, tuple[float, float]] = {
+    "check_interval": (1, 366 * 86_400),
+    "health_timeout": (0.001, 3_600),
+    "cooldown_minutes": (0, 366 * 1_440),
+}
+_NAME = re.compile(r"[^\s/\x00-\x1f\x7f-\x9f]{1,200}")
 
 
 class ConfigError(Exception):
@@ -95,7 +99,9 @@ class _Reader:
         parts["notify"] = self.notify(self.mapping(top.get("notify"), "notify"))
         parts["recovery"] = self.struct(top.get("recovery") or {}, Recovery, "recovery")
         if "command" in parts:
-            parts["command"] = self.struct(parts["command"], Commands, "command")
+            parts["command"] = command = self.struct(parts["command"], Commands, "command")
+            if not (command.read and command.switch):
+                raise self.wrong("command", "'read' and 'switch' each name a program")
         found = self.convert({**parts, "file": self.file}, Config, "supervisor")
         self.check(found)
         return found
@@ -103,7 +109,7 @@ class _Reader:
     def provider(self, name: str, raw: Any) -> ProviderConfig:
         where = f"providers.{name}"
         if not _NAME.fullmatch(name):
-            raise self.wrong(where, "a provider's name has no blank and no '/'")
+            raise self.wrong(where, "a provider's name has no blank, no '/', and 200 characters at most")
         if not self.mapping(raw, where, needed=True).get("health_url"):
             raise self.wrong(where, "has no 'health_url', as https://api.example/v1/models")
         found = self.struct(raw, ProviderConfig, where, nested={"usage": Usage, "switch": Template})
@@ -122,8 +128,11 @@ class _Reader:
         for model in found.models:
             if not MODEL.fullmatch(model):
                 raise self.wrong(f"{where}.models", f"{model!r} is no model's id")
-        if found.slow_seconds is not None and found.slow_seconds <= 0:
-            raise self.wrong(f"{where}.slow_seconds", "must be above 0")
+        if found.slow_seconds is not None and not 0 < found.slow_seconds <= _RANGES["health_timeout"][1]:
+            raise self.wrong(f"{where}.slow_seconds", "must be above 0 and 3600 at most")
+        for pool in found.pools:
+            if not all(pool.partition(":")):
+                raise self.wrong(f"{where}.pools", f"{pool!r} is no pool; one is adapter:bucket")
         try:
             parse_reset(found.quota_reset)
         except ValueError as error:
@@ -203,9 +212,9 @@ class _Reader:
         return self.convert({**rest, "channels": tuple(channels)}, Notify, "notify")
 
     def check(self, found: Config) -> None:
-        for field, least in _LEAST.items():
-            if not least <= getattr(found, field) <= 366 * 86_400:
-                raise self.wrong(f"supervisor.{field}", f"must be {least:g} or more")
+        for field, (least, most) in _RANGES.items():
+            if not least <= getattr(found, field) <= most:
+                raise self.wrong(f"supervisor.{field}", f"must be {least:g} to {most:.0f}")
         if found.recovery.checks < 1 or not 0 <= found.recovery.spacing <= 86_400:
             raise self.wrong("recovery", "checks must be 1 or more, spacing 0 to 86400 seconds")
         if not 0 <= found.notify.spacing <= 86_400:

@@ -72,6 +72,8 @@ class Turn(msgspec.Struct, Message[None], frozen=True):
 
 
 class Desk(Actor):
+    mailbox_size = 16_384  # every probe of the file may have something to say at the same moment
+
     def __init__(
         self, make: Callable[[], Overseer], now: Callable[[], Now], notifier: Callable[[], ActorRef]
     ) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from custodes.telemetry import conventions as names
-from custodes.telemetry.exporters import Wanted, made, wanted
+from custodes.telemetry.exporters import ExportError, Wanted, made, wanted
 from custodes.telemetry.providers import Providers, current_providers, own
 
 if TYPE_CHECKING:  # loaded only once something is exported
@@ -78,11 +78,19 @@ def exporting(endpoint: str = "", environ: Mapping[str, str] = os.environ) -> It
 def _providers(asked: Wanted, export: Export) -> tuple[Providers, LoggerProvider | None]:
     # All exporters first: where one cannot be made, no thread has been started yet.
     spans, metrics, logs = made(asked, "traces"), made(asked, "metrics"), made(asked, "logs")
-    resource = _resource()
-    tracer = _tracer(spans, resource, export) if spans else None
-    meter = _meter(metrics, resource) if metrics else None
-    logger = _logger(logs, resource) if logs else None
-    export._endings = [each for each in (tracer, meter, logger) if each is not None]
+    tracer = meter = logger = None
+    try:
+        resource = _resource()
+        if spans:
+            export._endings.append(tracer := _tracer(spans, resource, export))
+        if metrics:
+            export._endings.append(meter := _meter(metrics, resource))
+        if logs:
+            export._endings.append(logger := _logger(logs, resource))
+    except ValueError as error:  # a variable of the SDK's own, as OTEL_BSP_MAX_QUEUE_SIZE
+        _end(export)
+        said = " ".join(str(error).split())
+        raise ExportError(f"OpenTelemetry does not take what its OTEL_* variables say: {said}") from None
     variables = {}
     if asked.endpoint:
         variables = {

@@ -38,14 +38,20 @@ def base_of(endpoint: str) -> str:
 
     :raises ExportError: it is none.
     """
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    stated = endpoint.strip()
+    try:
+        parts = urlsplit(stated)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise ExportError(
             f"{endpoint!r} is no address of an OTLP/HTTP collector; one as http://localhost:4318 would work"
         )
+    base = stated.rstrip("/")
     for signal in SIGNALS:
-        endpoint = endpoint.removesuffix(f"/v1/{signal}")
-    return endpoint.rstrip("/")
+        base = base.removesuffix(f"/v1/{signal}")
+    return base.rstrip("/")
 
 
 def wanted(environ: Mapping[str, str], endpoint: str = "") -> Wanted:

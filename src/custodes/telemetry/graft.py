@@ -69,6 +69,8 @@ _SUBJECTS: dict[str, tuple[str, Kind, tuple[str, ...]]] = {
 }
 """An operation's subject, which its span is named after; its kind; and what it must have."""
 _IDENTIFIER = re.compile(r"[\w.:/@+-]{1,256}", re.ASCII)
+_ID = 16
+"""Characters of a span's id. What is longer is none, and would be remembered at its length."""
 _UNKNOWN_ERROR = "_OTHER"
 _CONNECTING = "runtime"
 
@@ -96,7 +98,8 @@ class Graft:
         """What of a batch is passed on, hung where it belongs."""
         kept = []
         for span in spans:
-            if not span.id:
+            if not 0 < len(span.id) <= _ID or len(span.parent) > _ID:
+                self.left_out += 1
                 continue
             if span.name in self.wanted or span.id in self._named:
                 kept.append(span)

@@ -69,14 +69,20 @@ class _Request(msgspec.Struct, rename="camel"):
     resource_spans: list[_ResourceSpans] = []
 
 
+MAX_SPANS = 10_000
+"""Spans of one request; an SDK sends 512. An empty one has two bytes, and its record hundreds."""
+_MAX_TIME = 2**63
+
+
 class NotOtlpError(ValueError):
-    """A body that is no OTLP request of spans."""
+    """A body that is no OTLP request of spans, or one of more than :data:`MAX_SPANS`."""
 
 
 def read_json(body: bytes) -> list[SpanRecord]:
     """:raises NotOtlpError: it is none."""
     try:
         request = msgspec.json.decode(body, type=_Request)
+        _bound(len(scope.spans) for group in request.resource_spans for scope in group.scope_spans)
         return [
             _record(span, scope.scope.name, _values(group.resource.attributes))
             for group in request.resource_spans
@@ -98,6 +104,7 @@ def read_protobuf(body: bytes) -> list[SpanRecord]:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError:
         raise NotOtlpError("DecodeError") from None
+    _bound(len(scope.spans) for group in request.resource_spans for scope in group.scope_spans)
     return [
         SpanRecord(
             trace=span.trace_id.hex(),
@@ -105,8 +112,8 @@ def read_protobuf(body: bytes) -> list[SpanRecord]:
             parent=span.parent_span_id.hex(),
             name=span.name,
             kind=_kind(span.kind),
-            begun=span.start_time_unix_nano,
-            ended=span.end_time_unix_nano,
+            begun=_time(span.start_time_unix_nano),
+            ended=_time(span.end_time_unix_nano),
             attributes=_messages(span.attributes),
             error=span.status.code == _ERROR,
             source=_source(scope.scope.name, _messages(group.resource.attributes)),
@@ -186,12 +193,24 @@ def _record(span: _Span, scope: str, resource: dict[str, Any]) -> SpanRecord:
         parent=span.parent_span_id.lower(),
         name=span.name,
         kind=_kind(span.kind),
-        begun=int(span.start_time_unix_nano),
-        ended=int(span.end_time_unix_nano),
+        begun=_time(span.start_time_unix_nano),
+        ended=_time(span.end_time_unix_nano),
         attributes=_values(span.attributes),
         error=span.status.code in (_ERROR, "STATUS_CODE_ERROR"),
         source=_source(scope, resource),
     )
+
+
+def _bound(counts: Iterable[int]) -> None:
+    if sum(counts) > MAX_SPANS:
+        raise NotOtlpError("TooManySpans")
+
+
+def _time(stated: int | str) -> int:
+    """A moment that has a form on the wire: one that has none would lose all that is exported with it."""
+    if not 0 <= (moment := int(stated)) < _MAX_TIME:
+        raise NotOtlpError("TimeOutOfRange")
+    return moment
 
 
 def _kind(kind: int | str) -> Kind:

@@ -18,7 +18,7 @@ from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError
 from custodes.adapters.openai.events import Events
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
 from custodes.adapters.refusal import undeclared
-from custodes.adapters.web import body_of, feed, web_client
+from custodes.adapters.web import NoClientError, body_of, feed, web_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -93,6 +93,8 @@ class _Call:
         try:
             async with web_client(self.base_url) as client:
                 failure = await self._exchange(client)
+        except NoClientError as error:
+            failure = self.failed("invalid", str(error))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError):
             failure = self.failed("refused")
         except httpx2.TimeoutException:
