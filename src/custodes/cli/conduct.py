@@ -126,7 +126,7 @@ async def _cut_short(project: Path, plan_run: str) -> PlanView | None:
 
 
 def session_adapter(project: Path, named: str) -> str:
-    """The runtime the session itself runs on: the named one, else the first ready agent, else none.
+    """The runtime the session itself runs on, looked at before anything begins; "" leaves it to routing.
 
     :raises CliError: supervision is off here, or the named adapter is no eligible one.
     :raises SettingsError: the settings file cannot be read.
@@ -143,11 +143,10 @@ def session_adapter(project: Path, named: str) -> str:
     for agent in registry.agents:
         if agent in registry.errors:
             complain(f"cos: note: {registry.errors[agent]}")
-    eligible = registry.eligible()
     if not named:
-        return next((agent for agent in eligible if registry.readiness(agent).ready), "")
+        return ""
     registry.descriptor(named)
-    if named not in eligible:
+    if named not in (eligible := registry.eligible()):
         known = f"eligible: {', '.join(eligible)}" if eligible else f"{PROJECT_FILE} names no agent"
         raise CliError(f"no eligible dispatch adapter for {named!r}; {known}", kind="adapters")
     return named

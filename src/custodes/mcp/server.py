@@ -72,7 +72,7 @@ async def serve(project: Path, *, adapter: str = "") -> int | None:
                     standard_streams() as (lines, writer),
                     stdio_server(lines, writer) as (incoming, outgoing),  # type: ignore[arg-type]  # all it uses
                 ):
-                    server = make_server(Tools(supervision, parent, adapter))
+                    server = make_server(Tools(supervision, parent))
                     await server.run(incoming, outgoing, server.create_initialization_options())
             group.cancel_scope.cancel()
     return ended_by

@@ -200,9 +200,7 @@ class Watch:
 class Tools:
     """The tools of one server: one project, and one conversation for as long as it is served."""
 
-    def __init__(self, supervision: Supervision, conversation: Conversation, adapter: str = "") -> None:
-        """``adapter`` is what the session itself runs on; the first ready one where it is empty."""
-        self._adapter = adapter
+    def __init__(self, supervision: Supervision, conversation: Conversation) -> None:
         self._project = supervision.project
         self._supervision = supervision
         self._conversation = conversation
@@ -254,13 +252,11 @@ class Tools:
         return {"target": call.target, "cleared": await clear_in_file(self._project, call.target, BY)}
 
     async def _dispatch(self, call: calls.DispatchCall, report: Report) -> object:
-        self._name_session()
         async with _told(report):
             outcome = await self._conversation.dispatch(_work(call))
         return {"conversation": self._conversation.recorded_as, **msgspec.structs.asdict(outcome)}
 
     async def _fan_out(self, call: calls.FanOutCall, report: Report) -> object:
-        self._name_session()
         begun = time.monotonic()
         async with _told(report):
             budget = Budget(**msgspec.structs.asdict(call.budget))
@@ -276,12 +272,6 @@ class Tools:
             "outcomes": fan.outcomes,
             "spent": fan.spent,
         }
-
-    def _name_session(self) -> None:
-        """The runtime that the conversation runs on, as things stand now: for what no policy routes."""
-        registry = Registry.discover(self._project)
-        ready = (agent for agent in registry.eligible() if registry.readiness(agent).ready)
-        self._conversation.adapter = self._adapter or next(ready, "")
 
     async def _asks(self, call: calls.AsksCall, _: Report) -> object:
         if call.action == "list":
