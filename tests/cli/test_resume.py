@@ -144,7 +144,7 @@ def test_a_plan_whose_file_is_gone_goes_on_as_it_was_recorded(cos: Cos, plan: Pa
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["run"], 2, "name the plan"),
+        (["run"], 2, "PLAN is missing"),
         (["run", "plan.yaml", "--replan"], 2, "--replan goes with --resume RUN"),
         (["run", "--resume", "nix"], 1, "no plan run 'nix' is on record"),
         (["runs", "resolve", "nix", "done"], 1, "there is no run 'nix' on record"),

@@ -12,6 +12,7 @@ from custodes.adapters.port import Failure, Usage
 from custodes.policy.routing import Route
 from custodes.supervision import records
 from custodes.supervision.admission import Candidate
+from custodes.supervision.child import new_run_id
 from custodes.supervision.owner_identity import Owner
 from custodes.supervision.records import AttemptEnd, AttemptRow, AttemptStart, Group, closed, refused_row
 from custodes.supervision.work import Outcome, Refusal
@@ -75,6 +76,18 @@ async def test_an_update_writes_all_that_may_change_and_nothing_of_what_was_aske
     assert changed - written <= {*at_the_start, "generation", "health_state", "probe", "owner", "started"}
     assert {name: asdict(row)[name] for name in written} == {name: asdict(FULL)[name] for name in written}
     assert "trace" in written
+
+
+@pytest.mark.anyio
+async def test_what_one_commit_let_in_is_read_in_the_order_in_which_it_was_asked_for(tmp_path: Path) -> None:
+    asked = [
+        AttemptRow(run_id=new_run_id(), number=1, conversation="c", role="reviewer", started=1.0, ended=2.0)
+        for _ in range(20)
+    ]
+    async with world(tmp_path) as w:
+        await w.database.write(lambda connection: records.insert(connection, asked))
+        read = await w.database.read(partial(records.of_conversation, conversation="c"))
+    assert read == asked
 
 
 @pytest.mark.anyio

@@ -231,14 +231,16 @@ async def open_of_run(connection: Connection, run_id: str) -> AttemptRow | None:
 
 
 async def of_conversation(connection: Connection, conversation: str) -> list[AttemptRow]:
-    return await _select(connection, "WHERE conversation = ? ORDER BY started, number", conversation)
+    return await _select(connection, "WHERE conversation = ? ORDER BY started, run_id, number", conversation)
 
 
 async def latest_runs(connection: Connection, limit: int) -> list[AttemptRow]:
     """Every row of the newest runs of all conversations, oldest first."""
     newest = _json(await _newest(connection, limit))
     return await _select(
-        connection, "WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY started, number", newest
+        connection,
+        "WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY started, run_id, number",
+        newest,
     )
 
 
@@ -280,7 +282,7 @@ async def matching_runs(connection: Connection, words: Sequence[str], limit: int
     )
     return await _select(
         connection,
-        f"WHERE run_id IN ({newest}) ORDER BY started, number",
+        f"WHERE run_id IN ({newest}) ORDER BY started, run_id, number",
         *(word.lower() for word in words),
         limit,
     )

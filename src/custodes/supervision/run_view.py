@@ -68,7 +68,7 @@ def attempts_seen(rows: Iterable[AttemptRow], dead: Callable[[Owner], bool]) -> 
 def runs_of(attempts: Iterable[AttemptView]) -> tuple[RunView, ...]:
     """Oldest first, each with its attempts in their order."""
     by_run: dict[str, list[AttemptView]] = {}
-    for attempt in sorted(attempts, key=lambda row: (row.started, row.number)):
+    for attempt in sorted(attempts, key=lambda row: (row.started, row.run_id, row.number)):
         by_run.setdefault(attempt.run_id, []).append(attempt)
     return tuple(_run(rows) for rows in by_run.values())
 
