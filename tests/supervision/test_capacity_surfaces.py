@@ -149,7 +149,7 @@ async def test_r17_a_model_that_nobody_asked_for_is_flagged(tmp_path: Path, scri
     script.acts.append(serve)
     (outcome,) = await ask(tmp_path, review())
     assert outcome.status == "done"
-    assert outcome.attempts[0].other_model
+    assert outcome.attempts[0].model_mismatch
     assert outcome.metadata["model_mismatch"] is True
     assert outcome.metadata["gen_ai.request.model"] == "tiny"
 

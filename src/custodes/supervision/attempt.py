@@ -287,7 +287,7 @@ class AttemptRun:
             usage=result.usage,
             native_thread_id=result.native_thread_id,
             served_model=result.served_model,
-            other_model=self._served_another(result),
+            model_mismatch=self._served_another(result),
             fallback_reason=self.covers,
             repair=self.repair is not None,
             seconds=time.monotonic() - self._started,

@@ -68,7 +68,7 @@ def metadata_of(role: Role, provider: str, attempt: Attempt) -> dict[str, Any]:
         category=None if failure is None else failure.category,
         retry_after_s=None if failure is None else failure.retry_after_s,
     )
-    if attempt.other_model:
+    if attempt.model_mismatch:
         found["model_mismatch"] = True
     if attempt.native_thread_id is not None:
         found["native_thread_id"] = attempt.native_thread_id

@@ -195,7 +195,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     native_thread_id: str | None = None
     served_model: str | None = None
     """The model that answered, where the runtime says so."""
-    other_model: bool = False
+    model_mismatch: bool = False
     """It is not the one that was asked for, nor a dated snapshot of it."""
     fallback_reason: str | None = None
     """The category of the failure that it stands in for, on another route than the first choice."""
