@@ -42,7 +42,12 @@ _TABLE: dict[Kind, tuple[Category, bool, bool, str]] = {
     "server": ("provider", True, False, "reported a server error"),
     "timeout": ("timeout", False, False, "did not finish in time"),
     "cut": ("provider", False, False, "ended before its answer was complete"),
-    "auth": ("auth", False, True, "reported a login or permission problem"),
+    "auth": (
+        "auth",
+        False,
+        True,
+        "reported a login or permission problem; log in with it, or give it its key",
+    ),
     "missing": ("unavailable", False, True, "could not be started"),
     "refused": ("unavailable", True, True, "could not be reached"),
     "invalid": ("invalid", False, True, "rejected the request as invalid"),

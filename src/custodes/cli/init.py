@@ -122,7 +122,12 @@ def look(project: Path) -> tuple[Found, ...]:
                 reason = f"its address is {descriptor.endpoint.base_url}"
         else:
             here = True
-            reason = registry.readiness(descriptor.id).reason or "runs the programs that the project names"
+            missing = registry.readiness(descriptor.id).reason
+            reason = (
+                f"runs programs of yours; {missing}"
+                if missing
+                else "runs the programs that the project names"
+            )
         found.append(Found(id=descriptor.id, label=descriptor.label, found=here, reason=reason))
     programs = {one.id for one in registry.descriptors.values() if one.readiness.programs}
     return tuple(sorted(found, key=lambda one: (not one.found, one.id in programs, one.id)))
