@@ -175,5 +175,5 @@ class OwnerActor(Actor):
         answer = partial(requests.answer, request_id=request_id, reply=reply.decode())
         try:
             await self._database().write(answer, REPLY_S)
-        except StoreError:
-            logger.exception("the reply to %s is lost", request_id)
+        except StoreError as error:
+            logger.error("the reply to %s is lost: %s", request_id, error)  # noqa: TRY400 - the words say it
