@@ -109,13 +109,10 @@ class Account:
         return tuple(affordable), tuple(short)
 
     def reserve_stated(self, run_id: str, work: Work) -> Shortfall | None:
-        """For work that another process's ledger accounts for: what the caller reckons is set aside here, and
-        counts as begun. Settle it by what its outcome says that it used."""
+        """For work that another process's ledger accounts for: what the caller reckons is set aside here.
+        Settle it by what its outcome says that it used."""
         need = Measure(tokens=work.estimate_tokens, usd=work.estimate_usd)
-        if self.metered and (short := self._hold(run_id, need)) is not None:
-            return short
-        self._held.setdefault(run_id, _Held()).begun = True
-        return None
+        return self._hold(run_id, need) if self.metered else None
 
     def begin(self, run_id: str, work: Work, route: Route, descriptor: Descriptor) -> Shortfall | None:
         """The run's next attempt is let in on this route: it holds what that needs, no more and no less.
