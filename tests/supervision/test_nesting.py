@@ -286,21 +286,21 @@ async def test_two_writers_that_want_each_others_scope_below_them_are_refused_an
     both = [anyio.Event(), anyio.Event()]
     inner: list[Outcome] = []
 
-    def crossing(number: int, other: str) -> scripted.Act:
-        async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
-            both[number].set()
-            await both[1 - number].wait()
-            inner.append(await ask(tmp_path, request.environment, implement(other)))
-            return await scripted.answer(request, progress)
+    others = {"src": (0, "docs"), "docs": (1, "src")}
 
-        return act
+    async def crossing(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        number, other = others[request.prompt]  # either of the two may begin first
+        both[number].set()
+        await both[1 - number].wait()
+        inner.append(await ask(tmp_path, request.environment, implement(other)))
+        return await scripted.answer(request, progress)
 
-    script.acts.extend([crossing(0, "docs"), crossing(1, "src")])
+    script.acts.extend([crossing] * 2)
     with anyio.fail_after(60):
         async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
             async with parent.fan_out() as fan:
-                fan.start(implement("src"))
-                fan.start(implement("docs"))
+                fan.start(implement("src", prompt="src"))
+                fan.start(implement("docs", prompt="docs"))
     assert [outcome.status for outcome in fan.outcomes] == ["done", "done"]
     assert [outcome.status for outcome in inner] == ["refused", "refused"]
 
