@@ -23,7 +23,7 @@ from custodes.supervision.child import new_run_id
 from custodes.supervision.clock import after, now
 from custodes.supervision.owner_identity import Owner, start_of, this_process
 from custodes.supervision.pool_table import load_pools, save_pools
-from custodes.supervision.records import RETENTION_S, AttemptRow
+from custodes.supervision.records import LEAST_KEPT, RETENTION_S, AttemptRow
 from custodes.supervision.recovery import (
     Survivor,
     _signal,
@@ -161,7 +161,26 @@ async def test_old_rows_go_and_an_unresolved_mutable_one_stays(tmp_path: Path) -
             row("old-reader", this_process(), status="unknown", ended=old, mutable=False),
             row("young", this_process(), status="done", ended=young),
             row("open", this_process()),
+            *(row("many", this_process(), status="done", ended=young) for _ in range(LEAST_KEPT)),
         )
         await close_dead_owners(w.database, now())
         kept = await w.database.read(lambda connection: records.latest_runs(connection, 10))
-        assert sorted(each.run_id for each in kept) == ["old-unknown", "open", "young"]
+        assert sorted(each.run_id for each in kept) == [
+            *["many"] * LEAST_KEPT,
+            "old-unknown",
+            "open",
+            "young",
+        ]
+
+
+@pytest.mark.anyio
+async def test_a_clock_that_ran_ahead_deletes_nothing_of_what_is_newest(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        at = now()
+        await insert(w.database, row("done", this_process(), status="done", ended=at.wall))
+        for _ in range(2):  # what it writes meanwhile is dated ahead, too
+            at = replace(at, wall=at.wall + 2 * RETENTION_S)
+            await close_dead_owners(w.database, at)
+            await insert(w.database, row("ahead", this_process(), status="done", ended=at.wall))
+        kept = await w.database.read(lambda connection: records.latest_runs(connection, 10))
+        assert sorted(each.run_id for each in kept) == ["ahead", "ahead", "done"]

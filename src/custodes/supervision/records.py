@@ -23,6 +23,8 @@ RowStatus = Literal["running", "done", "failed", "cancelled", "unknown", "refuse
 RETENTION_S = 90 * 86_400.0
 """How long a closed row is kept, in seconds. One of mutable work whose outcome is unknown stays until an
 operator has resolved it."""
+LEAST_KEPT = 1_000
+"""So many of the newest stay whatever their age: a clock that ran ahead would date all of them at once."""
 
 
 def new_attempt_id() -> str:
@@ -286,6 +288,15 @@ async def matching_runs(connection: Connection, words: Sequence[str], limit: int
         *(word.lower() for word in words),
         limit,
     )
+
+
+async def retained_since(connection: Connection, wall: float) -> float:
+    """The wall time before which what is on record may be deleted; ``wall`` is what the clock says now."""
+    newest = await connection.execute_fetchall(
+        "SELECT ended FROM attempts WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1 OFFSET ?",
+        (LEAST_KEPT - 1,),
+    )
+    return min(wall - RETENTION_S, newest[0][0]) if newest else 0.0
 
 
 async def prune(connection: Connection, before: float) -> int:

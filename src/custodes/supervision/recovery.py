@@ -27,7 +27,7 @@ from custodes.supervision.lease_table import delete_leases, load_leases, save_le
 from custodes.supervision.lost_spans import tell_of
 from custodes.supervision.owner_identity import proven_dead, start_of
 from custodes.supervision.pool_table import load_pools, save_pools
-from custodes.supervision.records import RETENTION_S, AttemptEnd, AttemptRow, closed
+from custodes.supervision.records import AttemptEnd, AttemptRow, closed
 
 GRACE_S = 2.0
 """Between the request to end and the kill, in seconds."""
@@ -74,11 +74,12 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
     ids = {row.id for row in dead}
 
     async def close(connection: Connection) -> list[AttemptRow]:
-        await records.prune(connection, now.wall - RETENTION_S)
+        before = await records.retained_since(connection, now.wall)
+        await records.prune(connection, before)
         await requests.prune(connection)
-        await prune_plans(connection, now.wall - RETENTION_S)
+        await prune_plans(connection, before)
         await close_dead(connection, now.wall)
-        await prune_asks(connection, now.wall - RETENTION_S)
+        await prune_asks(connection, before)
         rows = [row for row in await records.by_id(connection, ids) if row.status == "running"]
         gone = await close_as_unknown(connection, rows, "its owner died", now)
         if orphans:
