@@ -32,6 +32,8 @@ def step(step_id: str, *needs: str, **fields: object) -> str:
         ("steps:\n" + step("a") + step("a"), r"steps\[1\].id: 'a' is used twice"),
         ("steps:\n" + step("a", promt="x"), r"steps\[0\]: unknown key 'promt'.*'prompt'"),
         ("step:\n" + step("a"), "unknown key 'step'.*'steps'"),
+        ("steps:\n  - {id: '', role: reviewer, prompt: look}\n", r"steps\[0\].id: is empty"),
+        ("steps:\n  - {id: a, role: reviewer, prompt: ' '}\n", r"steps\[0\].prompt: is empty"),
         ("steps: []\n", "at least one step"),
         ("- a\n- b\n", "must be a mapping"),
         ("", "missing required field `steps`"),

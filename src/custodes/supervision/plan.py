@@ -166,6 +166,9 @@ def check(plan: Plan) -> str | None:
     for number, step in enumerate(plan.steps):
         if ids.index(step.id) != number:
             return f"steps[{number}].id: {step.id!r} is used twice; each step needs an id of its own"
+        for name in ("id", "prompt"):
+            if not getattr(step, name).strip():
+                return f"steps[{number}].{name}: is empty; each step needs one"
         for name in ("timeout", "max_wait"):
             seconds = getattr(step, name)
             if seconds is not None and not 0 < seconds < float("inf"):
