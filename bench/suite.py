@@ -41,7 +41,7 @@ def run(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Run one and show it as it goes. Its words, its figures where it writes them, and when it ran."""
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
-        command = [sys.executable, str(HERE / f"{name}.py")]
+        command = [sys.executable, "-m", f"bench.{name}"]
         for option in BENCHES[name]:
             value = figures if option == "json" else given[option.replace("-", "_")]
             if value is True:
@@ -49,7 +49,7 @@ def run(name: str, given: dict[str, Any]) -> dict[str, Any]:
             elif value:
                 command += [f"--{option}", str(value)]
         said = []
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 print(line, end="", flush=True)
