@@ -46,11 +46,11 @@ class ActorChild(Child):
         self._actor: Actor | None = None
         self._cleanup_by: float | None = None  # on anyio's clock, once it was told to stop
         self._overran = False
-        self.hooks = hooks
-        self.handled = 0
-        self.unhandled = 0
-        self.mailbox = Mailbox(path, first.mailbox_size)
-        self.ref = ActorRef(self)
+        self.hooks: ContextHooks | None = hooks
+        self.handled: int = 0
+        self.unhandled: int = 0
+        self.mailbox: Mailbox = Mailbox(path, first.mailbox_size)
+        self.ref: ActorRef = ActorRef(self)
         self._start_context = None if hooks is None else hooks.capture()
 
     def seat(self, occupant: object) -> None:

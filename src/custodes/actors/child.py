@@ -71,17 +71,17 @@ class Child(ABC):
     """The present incarnation's. Its own scope is all that a cancel needs."""
 
     def __init__(self, spec: ChildSpec[Any], owner: Owner, path: str, *, dynamic: bool) -> None:
-        self.spec = spec
-        self.owner = owner
-        self.path = path
-        self.dynamic = dynamic
+        self.spec: ChildSpec[Any] = spec
+        self.owner: Owner = owner
+        self.path: str = path
+        self.dynamic: bool = dynamic
         self.state: State = "starting"
-        self.ending = Ending()
-        self.incarnation = 0
-        self.restarts = 0
+        self.ending: Ending = Ending()
+        self.incarnation: int = 0
+        self.restarts: int = 0
         # Of the present incarnation, or the last one:
-        self.alive = False  # its task is not over
-        self.began = False  # its start has succeeded
+        self.alive: bool = False  # its task is not over
+        self.began: bool = False  # its start has succeeded
         self.interrupted: str | None = None  # why the strategy stopped it
         self.crash: BaseException | None = None
         self._changed: anyio.Event | None = None  # made only if somebody waits

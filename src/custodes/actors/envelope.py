@@ -46,7 +46,7 @@ class Reply:
     __slots__ = ("_error", "_value", "event")
 
     def __init__(self) -> None:
-        self.event = anyio.Event()
+        self.event: anyio.Event = anyio.Event()
         self._value: Any = None
         self._error: Exception | None = None
 
@@ -80,6 +80,6 @@ class Envelope:
     __slots__ = ("context", "message", "reply")
 
     def __init__(self, message: Message[Any], reply: Reply | None, context: object) -> None:
-        self.message = message
-        self.reply = reply
-        self.context = context
+        self.message: Message[Any] = message
+        self.reply: Reply | None = reply
+        self.context: object = context

@@ -69,7 +69,7 @@ class Executor(Owner):
         cap: Cap,
     ) -> None:
         self.supervisor = supervisor
-        self.path = cap.path
+        self.path: str = cap.path
         self.specs = specs
         self.strategy: Strategy = strategy
         self.intensity = intensity
@@ -81,8 +81,8 @@ class Executor(Owner):
         self.stop_reason: str | None = None
         self.failure: BaseException | None = None
         self.history: tuple[Crash, ...] = ()
-        self.crashes = 0
-        self.started = 0
+        self.crashes: int = 0
+        self.started: int = 0
         self.sweeping = False
         self._group: TaskGroup | None = None
         self._dynamic: TaskGroup | None = None  # of dynamic actors: one stroke cancels any number of them

@@ -27,10 +27,10 @@ class Mailbox:
         self._refusal: str | None = None
         self._leaving = False
         self._wakeup: anyio.Event | None = None
-        self.capacity = capacity
-        self.refused = 0
+        self.capacity: int = capacity
+        self.refused: int = 0
         """Messages that found it full."""
-        self.undelivered = 0
+        self.undelivered: int = 0
         """Messages accepted that no actor took: their incarnation was lost first."""
 
     def __len__(self) -> int:

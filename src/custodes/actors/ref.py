@@ -27,7 +27,7 @@ class ActorRef:
     __slots__ = ("_capture", "_child", "_mailbox", "path")
 
     def __init__(self, child: ActorChild) -> None:
-        self.path = child.path
+        self.path: str = child.path
         self._child = child
         self._mailbox = child.mailbox
         hooks = child.hooks

@@ -58,8 +58,8 @@ class Registry:
         self.project = project
         self.agents = agents
         """``.coding-os.yaml::agents``, in order; empty where the file is missing."""
-        self.descriptors = MappingProxyType(dict(descriptors))
-        self.errors = MappingProxyType(dict(errors))
+        self.descriptors: Mapping[str, Descriptor] = MappingProxyType(dict(descriptors))
+        self.errors: Mapping[str, str] = MappingProxyType(dict(errors))
         """What cannot be used and why, by adapter id (``.coding-os.yaml`` for that file itself)."""
         self.warnings = warnings
         self._packages = packages

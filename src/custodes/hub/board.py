@@ -28,9 +28,9 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
 
 class Board:
     def __init__(self) -> None:
-        self.epoch = secrets.token_hex(4)
+        self.epoch: str = secrets.token_hex(4)
         """Tells this board's numbers from those of any other, of an earlier start, too."""
-        self.number = 0
+        self.number: int = 0
         self._texts: dict[str, str] = {}
         self._changed: dict[str, int] = {}
         self._added: dict[str, int] = {}

@@ -29,8 +29,8 @@ class Hub:
     def __init__(self, project: ProjectView, access: Access) -> None:
         self.project = project
         self.access = access
-        self.watch = Watch(project)
-        self.views = Views(self.watch)
+        self.watch: Watch = Watch(project)
+        self.views: Views = Views(self.watch)
 
     async def adapters(self) -> tuple[AdapterNow, ...]:
         """:raises SettingsError: the settings cannot be read.

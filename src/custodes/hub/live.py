@@ -41,7 +41,7 @@ Render = Callable[[], Awaitable[Rendered]]
 
 class View:
     def __init__(self, render: Render) -> None:
-        self.board = Board()
+        self.board: Board = Board()
         self.lookers = 0
         self._render = render
         self._version: int | None = None
@@ -78,8 +78,8 @@ class Views:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self._views: OrderedDict[tuple[str, ...], View] = OrderedDict()
-        self.closing = anyio.Event()
-        self.streams = 0
+        self.closing: anyio.Event = anyio.Event()
+        self.streams: int = 0
 
     def view(self, key: tuple[str, ...], make: Callable[[], View]) -> View:
         """The view of this key: the one there is, or a new one."""

@@ -57,7 +57,7 @@ class ProjectView:
     def __init__(self, path: Path, file: HubFile) -> None:
         self.path = path
         self.file = file
-        self.settings = Settings(path)
+        self.settings: Settings = Settings(path)
         self.checks: dict[str, AdapterCheck] = {}
         """What a person last had checked here, by adapter."""
 

@@ -28,7 +28,7 @@ class Watch:
     def __init__(self, project: ProjectView) -> None:
         self._project = project
         self._settings = os.fspath(project.path / FOLDER / FILE)
-        self.version = 0
+        self.version: int = 0
         self._news = anyio.Event()
         self._wanted = anyio.Event()
         self._waiting = 0

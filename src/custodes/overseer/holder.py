@@ -38,7 +38,7 @@ class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the st
     """Another overseer has the project. ``pid`` is its process."""
 
     def __init__(self, holder: Holder, now: Now) -> None:
-        self.pid = holder.owner.pid
+        self.pid: int = holder.owner.pid
         minutes = max(0.0, now.wall - holder.since) / 60
         super().__init__(
             f"an overseer already runs here (pid {self.pid}, for {minutes:.0f} min); one is enough"

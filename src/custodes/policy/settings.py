@@ -67,7 +67,7 @@ class PolicyRefusedError(SettingsError):
     def __init__(self, where: str, found: tuple[str, ...], keys: tuple[tuple[str, ...], ...] = ()) -> None:
         super().__init__(where, "; also ".join(found))
         self.problems = found
-        self.keys = keys or ((),) * len(found)
+        self.keys: tuple[tuple[str, ...], ...] = keys or ((),) * len(found)
 
 
 class OldVersionError(SettingsError):
@@ -94,7 +94,7 @@ class Settings:
     """Safe to call from several threads and processes. :meth:`patch` blocks: call it in a worker thread."""
 
     def __init__(self, project: Path) -> None:
-        self.path = Path(project) / FOLDER / FILE
+        self.path: Path = Path(project) / FOLDER / FILE
         self._path = os.fspath(self.path)
         self._cached: tuple[Identity, Snapshot] | None = None
         self._missing: Snapshot | None = None

@@ -46,11 +46,11 @@ class Client:
     """Of the attempt that the variables name. ``problem`` is why nothing can be asked for; else None."""
 
     def __init__(self, project: Path, environ: Mapping[str, str]) -> None:
-        self.run_id = environ[RUN]
-        self.token = environ.get(TOKEN, "")
+        self.run_id: str = environ[RUN]
+        self.token: str = environ.get(TOKEN, "")
         self.conversation = ""
         """The id of the owner's conversation, which all of it belongs to; known once something was asked."""
-        self.problem = _problem(project, environ)
+        self.problem: Refusal | None = _problem(project, environ)
         self._path = project / DATABASE
         self._database: Database | None = None
         self._opening = anyio.Lock()

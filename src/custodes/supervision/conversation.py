@@ -54,7 +54,7 @@ class Conversation:
         self.permissions = permissions
         """Its own handler of what runtimes ask leave for; None: the supervision's."""
         self.fan_outs: set[FanOut] = set()
-        self.gathering = Gathering(conversation_id)
+        self.gathering: Gathering = Gathering(conversation_id)
         self._children: Supervisor | None = None
         self._above: Supervisor | None = None
         self._span: SpanHandle | None = None

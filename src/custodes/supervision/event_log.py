@@ -33,8 +33,8 @@ class EventLog:
         self.conversation = conversation
         self.listened = False
         """Whether somebody has ever read it: from then on every event is made."""
-        self.closed = False
-        self.last = 0
+        self.closed: bool = False
+        self.last: int = 0
         """The number of the newest event; 0 while there is none."""
         self.holders = 0
         """How many blocks of this conversation are open."""

@@ -55,19 +55,19 @@ class Supervision:
         permissions: Permissions | None = None,
         events_kept: int = EVENTS_KEPT,
     ) -> None:
-        self.project = Path(project).resolve()
+        self.project: Path = Path(project).resolve()
         if not self.project.is_dir():
             raise NotADirectoryError(f"{self.project} is no project folder")
         if events_kept < 1:
             raise ValueError(f"events_kept={events_kept} keeps nothing; 1 or more would work")
         self.module = module
         self.permissions = permissions
-        self.settings = Settings(self.project)
-        self.outlook = Outlook(self.project)
+        self.settings: Settings = Settings(self.project)
+        self.outlook: Outlook = Outlook(self.project)
         self._observer = observer
         self._events_kept = events_kept
         self._logs: dict[str, EventLog] = {}
-        self.client = Client.of_this_process(self.project)
+        self.client: Client | None = Client.of_this_process(self.project)
         """Where this process was started by a child: its owner does the work. None: this is a root."""
         self.conversations: set[Conversation] = set()
         """Those whose block is open."""

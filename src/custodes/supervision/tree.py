@@ -79,7 +79,7 @@ class Tree:
         self._owner: OwnerActor | None = None
         self._history = Past()
         self._history_until = float("-inf")
-        self.root = Supervisor(
+        self.root: Supervisor = Supervisor(
             (
                 ChildSpec("store", self._new_store, shutdown=10),
                 ChildSpec("health", lambda: HealthActor(self.database, now), shutdown=10),

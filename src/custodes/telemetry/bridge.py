@@ -37,7 +37,7 @@ class Bridge:
 
     def __init__(self, tracer: trace.Tracer, meters: Meters | None = None) -> None:
         self._tracer = tracer
-        self.meters = meters
+        self.meters: Meters | None = meters
 
     @classmethod
     def of(cls, providers: Providers) -> Bridge | None:

@@ -53,7 +53,7 @@ class SpanHandle:
         metered = bridge is not None and bridge.meters is not None
         self._attributes = attributes if metered else None
         self._begun = time.monotonic() if metered else 0.0
-        self.context = context
+        self.context: object = context
         """Opaque, for ``attach``; None where nothing is traced."""
 
     def set(self, **said: Unpack[Known]) -> None:

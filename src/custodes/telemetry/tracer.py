@@ -27,7 +27,7 @@ class Tracer:
 
     def __init__(self, bridge: Bridge | None = None, *, endpoint: Mapping[str, str] | None = None) -> None:
         self._bridge = bridge
-        self.endpoint = dict(endpoint or {})
+        self.endpoint: Mapping[str, str] = dict(endpoint or {})
         """The OTLP variables that lead a runtime to the same collector; empty where its environment does."""
 
     def emit(self, records: Iterable[SpanRecord]) -> None:
