@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -141,7 +146,6 @@ def test_a_flood_is_one_bounded_message() -> None:
     assert message(flood).splitlines()[-1] == "… and 80 more; `cos overseer incidents`"
 
 
-@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise, before Python 3.13
 @pytest.mark.anyio
 async def test_it_is_sent_by_apprise_for_real() -> None:
     with health_provider() as webhook:
@@ -154,6 +158,42 @@ async def test_it_is_sent_by_apprise_for_real() -> None:
     with pytest.raises(NotDelivered, match="is not one that Apprise knows") as caught:
         await send("nonsense://hunter2", "a test")
     assert "hunter2" not in str(caught.value)
+
+
+SENDS = """
+import sys, anyio
+from custodes.overseer import notify
+notify.SEND_S = 5.0
+try:
+    anyio.run(notify.send, sys.argv[1], "a test")
+except notify.NotDelivered as error:
+    print(error)
+"""
+
+
+def test_a_channel_whose_answer_never_ends_holds_up_no_exit() -> None:
+    ended = threading.Event()
+
+    def answer() -> None:
+        """A byte now and then: no timeout of a client's ever comes."""
+        with contextlib.suppress(OSError), server.accept()[0] as taken:
+            taken.recv(65_536)
+            taken.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+            while not ended.wait(0.2):
+                taken.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        answering = threading.Thread(target=answer)
+        answering.start()
+        try:
+            url = f"json://127.0.0.1:{server.getsockname()[1]}/"
+            words = [sys.executable, "-c", SENDS, url]
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+        finally:
+            ended.set()
+            answering.join()
+    assert (done.stdout, done.returncode) == ("not taken within 5 s\n", 0), done.stderr
 
 
 @pytest.mark.anyio

@@ -13,12 +13,13 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import msgspec
 
-from custodes.overseer import tables
+from custodes.adapters.process import ProgramError, base_environment, run_program
+from custodes.overseer import post, tables
 from custodes.overseer.config import Channel, Config
 from custodes.overseer.tables import Notice
 from custodes.store import Connection, Database
@@ -62,23 +63,25 @@ def address(channel: Channel, environ: Mapping[str, str]) -> str:
 
 
 async def send(url: str, text: str) -> None:
-    """By Apprise, in a thread, for `SEND_S` at most. :raises NotDelivered: it was not taken."""
+    """By Apprise, in a program of its own, for `SEND_S` at most; nothing of it is left afterwards, whatever
+    the channel does. :raises NotDelivered: it was not taken."""
     if importlib.util.find_spec("apprise") is None:
         raise NotDelivered(MISSING)
     try:
-        with anyio.fail_after(SEND_S):
-            await anyio.to_thread.run_sync(_send, url, text, abandon_on_cancel=True)
-    except TimeoutError:
-        raise NotDelivered(f"not taken within {SEND_S:.0f} s") from None
-
-
-def _send(url: str, text: str) -> None:
-    import apprise  # half a second to import, and an extra: only where something is sent
-
-    postman = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Custodes", app_desc="Overseer"))
-    if not postman.add(url):
+        ended = await run_program(
+            [sys.executable, "-P", "-m", post.__name__],
+            cwd=str(Path.cwd()),
+            environment=base_environment({}, tuple(os.environ)),
+            stdin=msgspec.json.encode(post.Letter(url, text)),
+            timeout_s=SEND_S,
+        )
+    except ProgramError as error:
+        raise NotDelivered(f"its message cannot be sent: {error}") from error
+    if ended.timed_out:
+        raise NotDelivered(f"not taken within {SEND_S:.0f} s")
+    if ended.exit_code == post.UNKNOWN_ADDRESS:
         raise NotDelivered("its address is not one that Apprise knows (https://appriseit.com)")
-    if not postman.notify(body=text, title="Overseer", body_format=apprise.NotifyFormat.TEXT):
+    if ended.exit_code != 0:
         raise NotDelivered("it did not take the message")
 
 
