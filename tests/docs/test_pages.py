@@ -178,6 +178,11 @@ def test_every_link_leads_to_a_file_and_from_the_site_to_one_of_the_site(page: s
         assert page == "README.md" or place.resolve().is_relative_to(ROOT / "docs"), link
 
 
+def test_the_site_leads_to_every_page() -> None:
+    navigation = re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    assert sorted(f"docs/{page}" for page in navigation) == [page for page in pages() if page != "README.md"]
+
+
 def test_every_stage_is_that_of_a_page() -> None:
     assert [page for page in STAGES if page not in FOLLOWED] == []
 

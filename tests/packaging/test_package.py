@@ -12,8 +12,11 @@ pytestmark = pytest.mark.full
 
 
 def run(*argv: str) -> str:
-    ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    """What it printed, on either stream."""
+    ran = subprocess.run(
+        argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout
     return ran.stdout
 
 
