@@ -169,3 +169,8 @@ def test_a_span_is_named_as_the_conventions_name_its_operation(
 ) -> None:
     (found,) = graft().take([span("1", name, attributes=attributes, kind="producer")])
     assert (found.name, found.kind) == (called, kind)
+
+
+def test_a_secret_where_an_identifier_belongs_is_left_out() -> None:
+    key = "sk-ant-" + "a" * 40
+    assert allowed({"gen_ai.request.model": key, "gen_ai.tool.name": "read"}) == {"gen_ai.tool.name": "read"}

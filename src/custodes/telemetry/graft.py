@@ -181,7 +181,7 @@ class Graft:
 
 
 def allowed(attributes: Mapping[str, object]) -> dict[str, Value]:
-    """Those of the table, by their newer names, whose value is of its type and no text."""
+    """Those of the table, by their newer names, whose value is of its type, no text and no secret."""
     found: dict[str, Value | None] = {}
     for given, value in attributes.items():
         name = RENAMED.get(given, given)
@@ -190,7 +190,7 @@ def allowed(attributes: Mapping[str, object]) -> dict[str, Value]:
         kinds = ALLOWED.get(name)
         if kinds is None or type(value) not in kinds:
             continue
-        if isinstance(value, str) and not _IDENTIFIER.fullmatch(value):
+        if isinstance(value, str) and (not _IDENTIFIER.fullmatch(value) or safe(value) != value):
             continue
         if isinstance(value, str | bool | int | float):
             found[name] = value
