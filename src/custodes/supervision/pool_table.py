@@ -20,8 +20,8 @@ async def load_pools(connection: Connection, names: Collection[str] | None = Non
     """Those of these names that have a row; every one where None."""
     rows = await connection.execute_fetchall(
         "SELECT name, generation, failure_count, deadline, lease, mark, reason FROM pools "
-        "WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1))",
-        (_names(names),),
+        "WHERE ? IS NULL OR name IN (SELECT value FROM json_each(?))",
+        (_names(names),) * 2,
     )
     return {
         name: Pool(
@@ -59,8 +59,8 @@ async def load_unavailable(
     """By adapter; every one where None."""
     rows = await connection.execute_fetchall(
         "SELECT adapter, fingerprint, category, reason, since FROM unavailable "
-        "WHERE ?1 IS NULL OR adapter IN (SELECT value FROM json_each(?1))",
-        (_names(adapters),),
+        "WHERE ? IS NULL OR adapter IN (SELECT value FROM json_each(?))",
+        (_names(adapters),) * 2,
     )
     return {
         adapter: Unavailability(
