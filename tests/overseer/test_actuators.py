@@ -6,11 +6,13 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from custodes.adapters.port import ProfileSetting, ProfileSwitch, SwitchError
+from custodes.adapters.registry import Registry
 from custodes.overseer.actuators import Actuators, Guarded
 from custodes.policy.settings import Settings
 from support.overseer import config
@@ -21,6 +23,7 @@ TWO = ProfileSetting(model="two", provider="openai")
 PROGRAM = """\
 import json, sys
 from pathlib import Path
+from types import SimpleNamespace
 
 file, what, *rest = Path({file!r}), *sys.argv[1:]
 if what == "read":
@@ -140,6 +143,17 @@ async def test_an_actuator_that_is_none_is_named_with_what_there_is(tmp_path: Pa
         Actuators(config(), tmp_path)("hermse")
     with pytest.raises(SwitchError, match="does not declare 'profile_switch'"):
         Actuators(config(), tmp_path)("claude")
+
+
+async def test_without_a_name_it_is_the_one_adapter_that_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Actuators(config(), tmp_path)("")
+    monkeypatch.setattr(Registry, "discover", lambda _: SimpleNamespace(descriptors={}))
+    with pytest.raises(
+        SwitchError, match="name the actuator: 0 adapters can switch profiles; command, supervision"
+    ):
+        Actuators(config(), tmp_path)("")
 
 
 async def test_whatever_a_strangers_adapter_raises_is_a_switch_error(tmp_path: Path) -> None:

@@ -14,12 +14,11 @@ import anyio
 from custodes.adapters.errors import AdapterError, instead
 from custodes.adapters.port import ProfileSetting, ProfileSwitch, SwitchError
 from custodes.adapters.registry import Registry
-from custodes.overseer.config import POLICY, Config
+from custodes.overseer.config import POLICY, PROGRAM, Config
 from custodes.overseer.program_switch import ProgramSwitch
 from custodes.overseer.role_switch import RoleSwitch
 
 T = TypeVar("T")
-PROGRAM = "command"
 BOUND_S = 120.0
 """Seconds for one switch or one reading, its proof included."""
 
@@ -33,21 +32,31 @@ class Actuators:
         self._made: dict[str, ProfileSwitch] = {}
 
     def __call__(self, name: str) -> ProfileSwitch:
-        """:raises SwitchError: there is none of this name."""
+        """:param name: "" is the one adapter that can switch profiles.
+
+        :raises SwitchError: there is none of this name; or, without a name, none or more than one.
+        """
         if name not in self._made:
-            self._made[name] = Guarded(name, self._make(name))
+            self._made[name] = self._make(name)
         return self._made[name]
 
     def _make(self, name: str) -> ProfileSwitch:
         if name == POLICY:
-            return RoleSwitch(self._project)
+            return Guarded(name, RoleSwitch(self._project))
         if name == PROGRAM and self._config.command is not None:
-            return ProgramSwitch(self._config.command, self._project)
+            return Guarded(name, ProgramSwitch(self._config.command, self._project))
         registry = Registry.discover(self._project)
+        able = [each for each, found in registry.descriptors.items() if found.can("profile_switch")]
+        if not name:
+            if len(able) != 1:
+                which = ", ".join(sorted({POLICY, PROGRAM, *able}))
+                raise SwitchError(
+                    f"name the actuator: {len(able)} adapters can switch profiles; {which} would do"
+                )
+            (name,) = able
         try:
-            return registry.profile_switch(name)
+            return Guarded(name, registry.profile_switch(name))
         except AdapterError as error:
-            able = [each for each, found in registry.descriptors.items() if found.can("profile_switch")]
             hint = instead(name, sorted({POLICY, PROGRAM, *able}))
             raise SwitchError(f"the actuator '{name}' cannot be used: {error}. {hint}") from error
 

@@ -14,6 +14,8 @@ from custodes.adapters.port import ProfileSetting
 
 POLICY = "supervision"
 """The actuator that moves a role of this project's own policy."""
+PROGRAM = "command"
+"""The actuator that runs the programs of ``command``."""
 ProbeKind = Literal["models", "health", "completion"]
 CHANNELS = ("telegram", "slack", "discord", "email", "webhook", "desktop")
 """Channels that ``notify`` knows by name; any other has a name of its own below ``notify.channels``."""
@@ -75,7 +77,7 @@ class ProfileConfig(msgspec.Struct, frozen=True, kw_only=True):
     primary: Choice
     fallbacks: tuple[Choice, ...] = ()
     last_resort: str = ""
-    actuator: str = "hermes"
+    actuator: str = ""
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -125,8 +127,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     cooldown_minutes: float = 30.0
     switch_degraded: bool = False
     """Whether a profile leaves a merely degraded provider for a healthy one."""
-    actuator: str = "hermes"
-    """The actuator of every profile that names none."""
+    actuator: str = ""
+    """The actuator of every profile that names none; "": the one adapter that can switch profiles."""
     recovery: Recovery = Recovery()
     notify: Notify = Notify()
     command: Commands | None = None

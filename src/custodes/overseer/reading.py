@@ -14,6 +14,7 @@ from custodes.adapters.errors import AdapterError, instead
 from custodes.adapters.manifest import read_mapping
 from custodes.overseer.config import (
     CHANNELS,
+    PROGRAM,
     Channel,
     Choice,
     Commands,
@@ -87,7 +88,7 @@ class _Reader:
         fields = [name for name in Config.__struct_fields__ if name != "file"]
         self.keys(top, fields, "supervisor")
         parts: dict[str, Any] = {key: value for key, value in top.items() if value is not None}
-        actuator = parts.get("actuator", "hermes")
+        actuator = parts.get("actuator", "")
         parts["providers"] = {
             name: self.provider(name, value)
             for name, value in self.mapping(top.get("providers"), "providers", needed=True).items()
@@ -220,7 +221,7 @@ class _Reader:
         if not 0 <= found.notify.spacing <= 86_400:
             raise self.wrong("notify.spacing", "must be 0 to 86400 seconds")
         for name, profile in found.fallback_matrix.items():
-            if profile.actuator == "command" and found.command is None:
+            if profile.actuator == PROGRAM and found.command is None:
                 why = "the actuator 'command' needs supervisor.command with 'read' and 'switch'"
                 raise self.wrong(f"fallback_matrix.{name}.actuator", why)
         for name, provider in found.providers.items():

@@ -123,7 +123,10 @@ def simulated(life: Life, store: InlineStore) -> Iterator[None]:
         patch.setattr(recovery, "end_survivors", life.end_survivors)
         patch.setattr(anyio.to_thread, "run_sync", inline)
         patch.setattr("secrets.token_hex", lambda size: tokens.randbytes(size).hex())
-        patch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # thousands of faults are meant
         random.seed(life.seed)
-        yield
-    random.setstate(chance)
+        logging.disable()  # thousands of faults are meant
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
+            random.setstate(chance)
