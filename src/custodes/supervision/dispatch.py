@@ -79,6 +79,7 @@ class Dispatch:
     services: Services
     span: SpanHandle
     attempts: list[Attempt] = field(default_factory=list)
+    _withdrawn: int = 0
     _places: Places = field(init=False)
     _alive: Places = field(init=False)
 
@@ -210,7 +211,7 @@ class Dispatch:
         repair: Repair | None = None,
     ) -> Outcome | tuple[Failure, Repair | None]:
         """How the work ended with this attempt; else why it failed, and the turn that may mend it."""
-        number = len(self.attempts) + 1
+        number = self._number
         run = AttemptRun(
             self.job,
             self.services,
@@ -279,7 +280,7 @@ class Dispatch:
             candidates=tuple(_candidate(route, catalog) for route in live),
             attempt=AttemptStart(
                 run_id=job.run_id,
-                number=len(self.attempts) + 1,
+                number=self._number,
                 conversation=job.conversation,
                 role=job.role,
                 name=job.work.label,
@@ -304,6 +305,7 @@ class Dispatch:
         descriptor = registry.descriptors[route.adapter]
         if (gone := job.account.begin(job.run_id, job.work, route, descriptor)) is not None:
             await withdraw(services.health, ask)
+            self._withdrawn += 1
             return budget_refusal(gone, route, passed_over)
         return route, answer, registry
 
@@ -323,6 +325,11 @@ class Dispatch:
                 self.span, adapter=each.adapter, pool=each.pool, category=each.category
             )
 
+    @property
+    def _number(self) -> int:
+        """Of the next row: one that was let in and then withdrawn has its own."""
+        return len(self.attempts) + self._withdrawn + 1
+
     def _fenced_off(self, hold: Hold) -> Outcome:
         """Somebody else may have written there meanwhile: what it says of its work is not passed on."""
         failure = Failure(category="provider", reason=hold.lost, accepted=True, left=hold.left)
@@ -339,6 +346,7 @@ class Dispatch:
             self.services.health,
             self.job.conversation,
             outcome,
+            number=self._number,
             mutable=self.job.mutable,
             parent_run=self.job.parent_run,
             fan_out=self.job.fan_out,
