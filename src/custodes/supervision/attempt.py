@@ -204,6 +204,8 @@ class AttemptRun:
                     span.say(contents, prompt=request.prompt)
                     result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
                     span.say(contents, output=result.text)
+                # Counted at once: others are let in while nested work is still being ended.
+                job.account.observe(job.run_id, result.usage)
             finally:
                 del self.services.nests[job.run_id]
                 await nest.close()
