@@ -132,10 +132,6 @@ class OwnerActor(Actor):
             )
 
     async def _start(self, request: Request) -> None:
-        nest = self._live.nests.get(request.run_id)
-        if nest is None or nest.closed:
-            await self._refuse(request, "unavailable", "the run that it belongs to has ended")
-            return
         if await self._database().read(partial(records.of_run, run_id=request.id)):
             await self._refuse(request, "invalid", "its id is that of another run")
             return
@@ -143,6 +139,10 @@ class OwnerActor(Actor):
             ask = msgspec.json.decode(request.body, type=NestedWork)
         except msgspec.DecodeError as error:
             await self._refuse(request, "invalid", f"it cannot be read: {error}")
+            return
+        nest = self._live.nests.get(request.run_id)  # looked at last: it may have ended in any wait before
+        if nest is None or nest.closed:
+            await self._refuse(request, "unavailable", "the run that it belongs to has ended")
             return
         nest.start(request.id, ask, partial(self._reply_outcome, request.id))
 
