@@ -19,7 +19,7 @@ from support.health_provider import health_provider
 
 COS = [sys.executable, "-m", "custodes.cli", "overseer"]
 SWITCH = """\
-import os, sys
+import os, signal, sys
 from pathlib import Path
 
 what, folder, *model = sys.argv[1:]
@@ -30,11 +30,11 @@ if what == "read":
 gate = Path(folder) / "gate"
 if {where!r} == "before" and gate.exists():
     open(gate, "w").close()
-    open(gate, "w").write("never")
+    signal.pause()
 file.write_text(model[0])
 if {where!r} == "after" and gate.exists():
     open(gate, "w").close()
-    open(gate, "w").write("never")
+    signal.pause()
 """
 
 
