@@ -15,6 +15,7 @@ from custodes.hub import live
 from custodes.hub.hub import Hub
 from custodes.policy.patch import PolicyPatch
 from custodes.supervision.records import AttemptRow
+from custodes.supervision.schema import DATABASE
 from support.hub import Browser, asked, put_on_record
 
 pytestmark = pytest.mark.anyio
@@ -198,3 +199,58 @@ async def test_views_that_nobody_looks_at_are_given_up(page: Browser, project: P
 
 async def test_no_such_page_is_said(page: Browser) -> None:
     assert (await page.get("/live/nothing")).status_code == 404
+
+
+async def test_a_database_that_is_deleted_and_made_anew_under_it_is_followed(
+    page: Browser, project: Path
+) -> None:
+    await put_on_record(project, [row("first")])
+    async with following(page.hub, "/live/runs") as follower:
+        assert ">first<" in await follower.next()
+        await delete(project / DATABASE)
+        assert "Nothing ran here yet" in await follower.next()
+        await put_on_record(project, [row("second")])
+        told = await follower.next()
+        assert ">second<" in told
+        assert ">first<" not in told
+    assert (await page.get("/conversations/c")).status_code == 200
+    assert (await page.get("/api/health")).status_code == 200
+
+
+async def test_a_database_that_another_takes_the_place_of_is_followed(page: Browser, project: Path) -> None:
+    await put_on_record(project, [row("first")])
+    kept = project / DATABASE
+    async with following(page.hub, "/live/conversation?id=c") as follower:
+        assert ">first<" in await follower.next()
+        other = project / "other"
+        (other / DATABASE).parent.mkdir(parents=True)
+        await put_on_record(other, [row("second")])
+        await anyio.Path(other / DATABASE).replace(kept)
+        told = await follower.next()
+        assert ">second<" in told
+        assert ">first<" not in told
+
+
+async def test_many_looks_at_once_at_a_file_that_is_gone_open_the_new_one_once(
+    page: Browser, project: Path
+) -> None:
+    await put_on_record(project, [row("first")])
+    file = page.hub.project.file
+    assert await file.run("first")
+    await delete(project / DATABASE)
+    await put_on_record(project, [row("second")])
+    found = []
+
+    async def look() -> None:
+        found.append(await file.run("second"))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(look)
+    assert [len(each) for each in found] == [1] * 20
+    assert file.opened == 2
+
+
+async def delete(database: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        await anyio.Path(f"{database}{suffix}").unlink(missing_ok=True)

@@ -34,14 +34,16 @@ class HubFile(HealthFile, RecordFile):
             await self.look(partial(accounts_of, conversation=conversation, at=at), list[PlanAccount]())
         )
 
-    async def data_version(self) -> int:
-        """Another number after each commit of anybody else; 0 where there is no database yet."""
+    async def data_version(self) -> tuple[int, int]:
+        """Which of the files that stood there it is, and another number after each commit of anybody else; 0
+        where there is no database now."""
 
         async def ask(connection: Connection) -> int:
             ((version,),) = await connection.execute_fetchall("PRAGMA data_version")
             return int(version)
 
-        return await self.look(ask, 0)
+        version = await self.look(ask, 0)
+        return self.opened, version
 
 
 class SettingsNow(msgspec.Struct, frozen=True, kw_only=True):

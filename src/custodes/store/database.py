@@ -26,7 +26,15 @@ import anyio.to_thread
 import msgspec
 
 from .connection import Fold, folded, in_its_thread, transacted
-from .errors import StoreClosed, StoreForked, StoreLocked, StoreUnreadable, StoreUnusable, translate
+from .errors import (
+    StoreClosed,
+    StoreForked,
+    StoreLocked,
+    StoreReplaced,
+    StoreUnreadable,
+    StoreUnusable,
+    translate,
+)
 from .migrations import Migration, migrate, refuse_newer, version
 from .place import identity, irregular, prepare, refuse_damaged, replaced
 from .portal import PortalThread, outcome_of
@@ -268,9 +276,7 @@ class Database:
     def _refuse_replaced(self) -> None:
         """Others use another file by now: what is written here, and locked by it, nobody would see."""
         if self._opened_file is not None and replaced(self.path, self._opened_file):
-            raise StoreUnusable(
-                self.path, "it was deleted or replaced while this process used it; start that again"
-            )
+            raise StoreReplaced(self.path)
 
     async def _retried(self, step: Callable[[], Awaitable[T]], deadline: float, wait_s: float) -> T:
         """``step``, again while the file is busy, until ``deadline`` of the monotonic clock."""

@@ -93,6 +93,14 @@ class StoreUnusable(StoreError):
         self.finding = finding
 
 
+class StoreReplaced(StoreUnusable):
+    """The file was deleted, or another one stands in its place: what others write there is not seen here.
+    Opened again, it is the one that stands there now."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "it was deleted or replaced while this process used it; start that again")
+
+
 class StoreUnreadable(StoreError):
     """A row holds what no version of this program writes; its query can have no answer."""
 
