@@ -6,7 +6,7 @@ at first use, so that importing the package costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return metadata.version("custodes")
+        from importlib.metadata import version  # as slow as all the rest of a command's start
+
+        return version("custodes")
     if name in _HOMES:
         return getattr(import_module(f"custodes.supervision.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'custodes' has no attribute {name!r}")

@@ -92,6 +92,26 @@ def test_the_version_is_the_packages(cos: Cos) -> None:
     assert cos("--version").out.startswith("custodes ")
 
 
+def test_asking_for_the_version_alone_loads_no_command_and_says_the_same(cos: Cos) -> None:
+    code = (
+        "import sys\n"
+        "sys.argv = ['cos', '--version']\n"
+        "from custodes.cli.console import main\n"
+        "code = main()\n"
+        "heavy = {'custodes.cli.app', 'cyclopts', 'msgspec', 'rich'}\n"
+        "print(code, *heavy & {*sys.modules}, file=sys.stderr)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stderr == "0\n"
+    assert run.stdout == cos("--version").out
+
+
+def test_a_commands_start_does_not_read_the_packages_metadata() -> None:
+    code = "import sys, custodes.cli.console; print('importlib.metadata' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
 def test_showing_a_policy_imports_nothing_heavy(project: Path) -> None:
     (project / ".coding-os.yaml").write_text("agents: []\n")
     code = (

@@ -14,7 +14,7 @@ INTERRUPTED = 130
 def main() -> None:
     """The console script. Ctrl-C is a line and an exit code from here on, also while modules still load."""
     try:
-        from custodes.cli.app import main as program
+        from custodes.cli.console import main as program
 
         code = program()
     except KeyboardInterrupt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,15 +9,14 @@ from itertools import pairwise
 
 from cyclopts import App, CycloptsError
 
+from custodes.cli.console import version
 from custodes.cli.output import (
-    CLOSED_PIPE,
     DONE,
     FAILED,
     USAGE,
     CliError,
     Format,
     UnwritableError,
-    complain,
     report_error,
     usage_error,
 )
@@ -57,7 +55,7 @@ def make_app() -> App:
         name="cos",
         help=_HELP,
         help_format="plaintext",
-        version=_version,
+        version=version,
         backend="trio",
         suppress_keyboard_interrupt=False,
     )
@@ -87,38 +85,6 @@ def call(tokens: Sequence[str]) -> int:
         report_error(known, form)
         return known.code
     return result if isinstance(result, int) else DONE
-
-
-def main() -> int:
-    """The console script's exit code."""
-    _open_what_is_closed()
-    try:
-        code = call(sys.argv[1:])
-        sys.stdout.flush()
-    except (BrokenPipeError, UnwritableError) as error:
-        # Python flushes stdout once more at exit: give it something that takes it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = CLOSED_PIPE
-        if isinstance(error, UnwritableError):
-            complain(f"cos: {error}")
-            code = FAILED
-    return code
-
-
-def _open_what_is_closed() -> None:
-    """A closed standard stream would lend its number to the next file that is opened, a database say."""
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
-            setattr(sys, name, os.fdopen(number, mode))
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return f"custodes {version('custodes')}"
 
 
 def _otlp_after_command(tokens: Sequence[str]) -> list[str]:

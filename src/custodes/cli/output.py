@@ -8,8 +8,6 @@ import re
 import sys
 from typing import Any, Literal, TextIO
 
-import msgspec
-
 Format = Literal["text", "json"]
 
 DONE = 0
@@ -67,6 +65,8 @@ def complain(text: str) -> None:
 
 def write_json(value: Any) -> None:
     """The one JSON document of a command, indented."""
+    import msgspec
+
     write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
