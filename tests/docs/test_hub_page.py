@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+import httpx2
 import msgspec
 import pytest
 
@@ -23,12 +28,15 @@ PAGE = (ROOT / "docs" / "hub.md").read_text(encoding="utf-8")
 COS = [sys.executable, "-m", "custodes.cli"]
 
 
-@pytest.fixture
-def address(tiered: Tiered, cos: Cos) -> Iterator[str]:
-    """A Hub on a port that is free, ended as a person ends it."""
-    assert cos("supervision", "enable").code == 0
+@contextmanager
+def started(project: Path, *options: str) -> Iterator[str]:
+    """A Hub on a port that is free, ended as a person ends it; its host and port."""
     with subprocess.Popen(
-        [*COS, "hub", "--port", "0"], cwd=tiered.project, stdout=subprocess.PIPE, text=True
+        [*COS, "hub", "--port", "0", *options],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "BROWSER": "true"},  # what `--open` asks, and nothing comes of it
     ) as hub:
         assert hub.stdout is not None
         found = re.search(r"http://(\S+?)/?$", hub.stdout.readline().strip())
@@ -36,6 +44,21 @@ def address(tiered: Tiered, cos: Cos) -> Iterator[str]:
         yield found[1]
         hub.send_signal(signal.SIGINT)
         hub.stdout.read()
+
+
+@pytest.fixture
+def address(tiered: Tiered, cos: Cos) -> Iterator[str]:
+    assert cos("supervision", "enable").code == 0
+    with started(tiered.project) as found:
+        yield found
+
+
+def test_every_command_that_starts_it_does(tiered: Tiered) -> None:
+    typed = re.findall(r"^cos hub(.*)$", PAGE, re.MULTILINE)
+    assert len(typed) == 3
+    for options in typed:
+        with started(tiered.project, *shlex.split(options, comments=True)) as found:
+            assert httpx2.get(f"http://{found}/settings", timeout=30).status_code == 200
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="no curl or no jq here")
@@ -52,7 +75,7 @@ def test_its_requests_change_the_policy(address: str, cos: Cos) -> None:
 def test_every_option_and_every_path_of_its_tables_is_there() -> None:
     help_text = subprocess.run([*COS, "hub", "--help"], capture_output=True, text=True, check=True).stdout
     options = re.findall(r"^\| `(--\w+)", PAGE, re.MULTILINE)
-    assert len(options) == 4
+    assert len(options) == 5
     assert all(option in help_text for option in options)
     told = set(re.findall(r"`([A-Z]+ /api/[^`?]*)", PAGE))
     known = {

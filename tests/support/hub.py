@@ -54,8 +54,9 @@ class Browser:
 
 
 @asynccontextmanager
-async def browser(project: Path, *, token: str | None = None) -> AsyncIterator[Browser]:
-    async with open_hub(project, Access(host="127.0.0.1", port=PORT, token=token)) as hub:
+async def browser(project: Path, *, token: str | None = None, trace_url: str = "") -> AsyncIterator[Browser]:
+    access = Access(host="127.0.0.1", port=PORT, token=token)
+    async with open_hub(project, access, trace_url=trace_url) as hub:
         transport = httpx2.ASGITransport(app=make_app(hub))
         async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
             yield Browser(hub, client)

@@ -30,6 +30,13 @@ def hub(
             help="Ask for a token on loopback, too: other users of this machine reach it.",
         ),
     ] = False,
+    trace_url: Annotated[
+        str,
+        Parameter(
+            help="Link each trace to where you look at traces: an address with {trace} for its id, as "
+            "http://localhost:16686/trace/{trace}.",
+        ),
+    ] = "",
     project_dir: ProjectDir = Path(),
 ) -> int:
     """Serve this project's Hub: settings, adapters, and what runs, live.
@@ -46,10 +53,14 @@ def hub(
 
     import anyio
 
-    from custodes.hub import AddressError, access_for, listen, serve
+    from custodes.hub import AddressError, TraceLinkError, access_for, listen, serve, trace_link
 
     try:
+        if trace_url:
+            trace_link.check(trace_url)
         bound = listen(host, port)
+    except TraceLinkError as error:
+        raise usage_error(f"--trace-url {error}") from error
     except AddressError as error:
         raise CliError(str(error), kind="address") from error
     listening = access_for(host, bound.getsockname()[1], ask_token=token)
@@ -61,5 +72,5 @@ def hub(
 
         if not webbrowser.open(listening.url):
             complain("cos hub: no browser was found; open the address above")
-    ended_by = anyio.run(serve, project, bound, listening.access, backend="asyncio")
+    ended_by = anyio.run(serve, project, bound, listening.access, trace_url, backend="asyncio")
     return DONE if ended_by is None else SIGNALLED + ended_by

@@ -9,5 +9,16 @@ from custodes.hub.access import Access
 from custodes.hub.app import make_app
 from custodes.hub.hub import Hub, open_hub
 from custodes.hub.server import AddressError, access_for, listen, serve
+from custodes.hub.trace_link import TraceLinkError
 
-__all__ = ["Access", "AddressError", "Hub", "access_for", "listen", "make_app", "open_hub", "serve"]
+__all__ = [
+    "Access",
+    "AddressError",
+    "Hub",
+    "TraceLinkError",
+    "access_for",
+    "listen",
+    "make_app",
+    "open_hub",
+    "serve",
+]

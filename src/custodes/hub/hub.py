@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 from starlette.requests import Request
 
+from custodes.hub import trace_link
 from custodes.hub.access import Access
 from custodes.hub.adapters_view import AdapterNow, adapters_now
 from custodes.hub.live import Views
@@ -26,9 +27,10 @@ BY = "hub"
 class Hub:
     """Use :func:`open_hub`."""
 
-    def __init__(self, project: ProjectView, access: Access) -> None:
+    def __init__(self, project: ProjectView, access: Access, trace_url: str) -> None:
         self.project = project
         self.access = access
+        self.trace_url = trace_url
         self.watch: Watch = Watch(project)
         self.views: Views = Views(self.watch)
 
@@ -43,10 +45,17 @@ class Hub:
 
 
 @asynccontextmanager
-async def open_hub(project: Path, access: Access) -> AsyncIterator[Hub]:
-    """The Hub of a project, watching it while somebody looks."""
+async def open_hub(project: Path, access: Access, *, trace_url: str = "") -> AsyncIterator[Hub]:
+    """The Hub of a project, watching it while somebody looks.
+
+    :param trace_url: the address of a trace in the viewer that spans are sent to, with ``{trace}`` for its
+        id; "" for none.
+    :raises TraceLinkError: it is no such address.
+    """
+    if trace_url:
+        trace_link.check(trace_url)
     async with HubFile(project) as file, anyio.create_task_group() as group:
-        hub = Hub(ProjectView(project, file), access)
+        hub = Hub(ProjectView(project, file), access, trace_url)
         group.start_soon(hub.watch.run)
         try:
             yield hub

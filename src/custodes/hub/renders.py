@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
+from custodes.hub import trace_link
 from custodes.hub.adapters_view import AdapterNow, due_s
 from custodes.hub.hub import Hub
 from custodes.hub.live import Rendered
@@ -167,4 +168,14 @@ async def render_run(hub: Hub, run_id: str) -> Rendered:
     (run,) = found
     shown = await anyio.to_thread.run_sync(with_threads, run, hub.project.path)
     threads = {thread.attempt: thread for thread in shown.threads}
-    return Rendered(texts={"run": render("_run.html", run=run, threads=threads, csrf=hub.access.csrf)})
+    traces = {each.trace.trace for each in run.attempts if each.trace is not None} if hub.trace_url else ()
+    links = {trace: trace_link.link(hub.trace_url, trace) for trace in traces}
+    dashed = ("--",) if run.conversation.startswith("-") else ()
+    command = ("cos", "cognition", "trace", *dashed, run.conversation)
+    return Rendered(
+        texts={
+            "run": render(
+                "_run.html", run=run, threads=threads, links=links, command=command, csrf=hub.access.csrf
+            )
+        }
+    )

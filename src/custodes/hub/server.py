@@ -74,13 +74,15 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
-async def serve(project: Path, bound: socket.socket, access: Access) -> int | None:
+async def serve(project: Path, bound: socket.socket, access: Access, trace_url: str = "") -> int | None:
     """Serve a project until a signal comes; its number is the answer. On asyncio, which is uvicorn's loop.
 
     Streams end at once; any other request in flight has :data:`GRACE_S`.
+
+    :raises TraceLinkError: as :func:`~custodes.hub.hub.open_hub`.
     """
     ended_by: int | None = None
-    async with open_hub(project, access) as hub, anyio.create_task_group() as group:
+    async with open_hub(project, access, trace_url=trace_url) as hub, anyio.create_task_group() as group:
         config = uvicorn.Config(
             make_app(hub),
             lifespan="off",
