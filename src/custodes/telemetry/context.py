@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
+from functools import cache
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # never loaded by us: the host has, or there is no context to carry
@@ -23,11 +24,7 @@ _NO_CONTEXT: AbstractContextManager[None] = nullcontext()
 
 def capture() -> object:
     """The current context, opaque; None where nothing has loaded OpenTelemetry."""
-    if "opentelemetry.context" not in sys.modules:
-        return None
-    from opentelemetry.context import get_current
-
-    return get_current()
+    return _context_api().get_current() if "opentelemetry.context" in sys.modules else None
 
 
 def attach(captured: object) -> AbstractContextManager[None]:
@@ -46,14 +43,17 @@ class _Attached:
         self._context = context
 
     def __enter__(self) -> None:
-        from opentelemetry.context import attach as otel_attach
-
-        context: Context = self._context  # type: ignore[assignment]  # opaque to everyone but this file
-        self._token: Token[Context] = otel_attach(context)
+        self._token: Token[Context] = _context_api().attach(self._context)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from opentelemetry.context import detach
+        _context_api().detach(self._token)
 
-        detach(self._token)
+
+@cache
+def _context_api() -> ModuleType:
+    """Kept, since an import statement of each message would cost more than all the rest of it."""
+    from opentelemetry import context
+
+    return context

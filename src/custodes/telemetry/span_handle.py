@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
+from msgspec.structs import replace
+
 from custodes.telemetry import conventions as names
 from custodes.telemetry import shapes
 from custodes.telemetry.contents import Contents
@@ -33,7 +35,17 @@ class SpanHandle:
     instrumentation should nest under it.
     """
 
-    __slots__ = ("_above", "_attributes", "_begun", "_bridge", "_ended", "_level", "_span", "context")
+    __slots__ = (
+        "_above",
+        "_attributes",
+        "_begun",
+        "_bridge",
+        "_ended",
+        "_level",
+        "_lineage",
+        "_span",
+        "context",
+    )
 
     def __init__(
         self,
@@ -50,6 +62,7 @@ class SpanHandle:
         self._level: Level = level
         self._above = above
         self._ended = False
+        self._lineage: Lineage | None = None
         metered = bridge is not None and bridge.meters is not None
         self._attributes = attributes if metered else None
         self._begun = time.monotonic() if metered else 0.0
@@ -109,25 +122,24 @@ class SpanHandle:
 
     def lineage(self) -> Lineage | None:
         """The ids of this span and of those it hangs under, for a durable record; None without a trace."""
-        if self._bridge is None or self._span is None:
+        if self._lineage is None and self._bridge is not None and self._span is not None:
+            self._lineage = self._found(self._bridge, self._span)
+        return self._lineage
+
+    def _found(self, bridge: Bridge, span: Span) -> Lineage | None:
+        own: dict[str, str] = {self._level: bridge.span_id(span)}
+        above = self._above
+        if above is None or above._span is None:
+            trace = bridge.trace(span)
+            return Lineage(**trace, host=bridge.parent_id(span), **own) if trace else None
+        if (base := above.lineage()) is None:
             return None
-        found: dict[str, str] = {}
-        nested = False
-        handle: SpanHandle = self
-        while handle._span is not None:
-            above = handle._above
-            # Above a child that another child's attempt asked for, only the root is ours to name.
-            if not nested or above is None:
-                found.setdefault(handle._level, self._bridge.span_id(handle._span))
-            if above is None or above._span is None:
-                found["host"] = self._bridge.parent_id(handle._span)
-                break
-            if handle._level == "child":
-                found.setdefault("under", self._bridge.span_id(above._span))
-                nested = nested or above._level in ("attempt", "call")
-            handle = above
-        trace = self._bridge.trace(self._span)
-        return Lineage(**trace, **found) if trace else None
+        if self._level == "child":
+            own["under"] = bridge.span_id(above._span)
+            if above._level in ("attempt", "call"):
+                # Above a child that another child's attempt asked for, only the root is ours to name.
+                own |= {"fan_out": "", "attempt": "", "call": ""}
+        return replace(base, **own)
 
     @asynccontextmanager
     async def relayed(

@@ -16,7 +16,8 @@ _INT64 = 2**63
 
 def text(value: str, most: int = MAX_CHARACTERS) -> str:
     """At most ``most`` characters; a lone surrogate (from a runtime's output) becomes ``?``."""
-    return value[:most].encode(errors="replace").decode()
+    value = value[:most]
+    return value if value.isascii() else value.encode(errors="replace").decode()
 
 
 def clean(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
