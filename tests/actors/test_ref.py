@@ -12,6 +12,7 @@ from custodes.actors import (
     ActorRef,
     ActorStopped,
     AskTimeout,
+    ChildEnd,
     ChildSpec,
     MailboxFull,
     Message,
@@ -254,6 +255,53 @@ async def test_join_gives_the_one_terminal_record() -> None:
         with fail_after(5):
             end = await ref.join()
         assert (end.path, end.outcome, end.reason, end.cause) == ("root/job", "completed", None, None)
+
+
+async def test_monitors_are_told_the_one_end_of_a_child() -> None:
+    ends: list[ChildEnd] = []
+    journal = Journal()
+    async with Supervisor() as root:
+        ref = await root.start_child(journal.spec("job", "temporary"))
+        ref.monitor(ends.append)
+        ref.monitor(ends.append)
+        assert await ref.ask(Add(1)) == 1
+        assert ends == []
+        await ref.ask(Finish())
+        end = await ref.join()
+    assert ends == [end, end]
+
+
+async def test_a_monitor_that_comes_late_is_told_at_once() -> None:
+    ends: list[ChildEnd] = []
+    async with Supervisor([WORKER]) as root:
+        ref = root.ref("worker")
+        end = await root.stop_child("worker")
+        ref.monitor(ends.append)
+        assert ends == [end]
+
+
+async def test_a_monitor_is_told_once_of_a_child_that_was_restarted() -> None:
+    ends: list[ChildEnd] = []
+    async with Supervisor([WORKER]) as root:
+        ref = root.ref("worker")
+        ref.monitor(ends.append)
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Crash(ValueError()))
+        assert await ref.ask(Add(1)) == 1
+        assert ends == []
+    assert [end.outcome for end in ends] == ["stopped"]
+
+
+async def test_what_a_monitor_raises_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(end: ChildEnd) -> None:
+        raise ValueError(end.path)
+
+    ends: list[ChildEnd] = []
+    async with Supervisor([WORKER]) as root:
+        root.ref("worker").monitor(broken)
+        root.ref("worker").monitor(ends.append)
+    assert len(ends) == 1
+    assert "a monitor of root/worker raised" in caplog.text
 
 
 async def test_a_ref_shows_its_path_and_state() -> None:

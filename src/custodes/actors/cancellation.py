@@ -6,9 +6,13 @@ same answer; a stop that loses the race against a natural end learns how it ende
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import anyio
+
+logger = logging.getLogger("custodes.actors")
 
 Outcome = Literal["completed", "stopped", "crashed"]
 
@@ -29,13 +33,15 @@ class ChildEnd(NamedTuple):
 
 
 class Ending:
-    __slots__ = ("_reached", "end", "reason")
+    __slots__ = ("_monitors", "_reached", "end", "reason")
 
     def __init__(self) -> None:
         self.reason: str | None = None
         """The first reason given, or None where nobody has asked."""
         self.end: ChildEnd | None = None
-        self._reached: anyio.Event | None = None  # made only if somebody waits: most children end unwatched
+        # Made only if somebody waits or looks on: most children end unwatched.
+        self._reached: anyio.Event | None = None
+        self._monitors: list[Callable[[ChildEnd], object]] | None = None
 
     def request(self, reason: str) -> bool:
         """Whether this request was the first, and came before the end."""
@@ -50,6 +56,18 @@ class Ending:
         self.end = end
         if self._reached is not None:
             self._reached.set()
+        for monitor in self._monitors or ():
+            _call(monitor, end)
+        self._monitors = None
+
+    def monitor(self, monitor: Callable[[ChildEnd], object]) -> None:
+        """Call it once with the end: as soon as that is reached, or now where it has been."""
+        if self.end is not None:
+            _call(monitor, self.end)
+        elif self._monitors is None:
+            self._monitors = [monitor]
+        else:
+            self._monitors.append(monitor)
 
     async def wait(self) -> ChildEnd:
         while self.end is None:
@@ -57,3 +75,10 @@ class Ending:
                 self._reached = anyio.Event()
             await self._reached.wait()
         return self.end
+
+
+def _call(monitor: Callable[[ChildEnd], object], end: ChildEnd) -> None:
+    try:
+        monitor(end)
+    except Exception:  # it is no part of the tree, and takes nothing down with it
+        logger.exception("a monitor of %s raised", end.path)

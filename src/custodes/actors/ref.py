@@ -6,6 +6,7 @@ child has ended for good.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -81,6 +82,14 @@ class ActorRef:
     async def join(self) -> ChildEnd:
         """Wait until the child has ended for good; asks it to do nothing."""
         return await self._child.ending.wait()
+
+    def monitor(self, monitor: Callable[[ChildEnd], object]) -> None:
+        """Call ``monitor`` once, when the child has ended for good; at once where it has. (OTP's monitors.)
+
+        It is called in the loop of the tree, between two steps of it: it must not wait. What it raises is
+        logged. Unlike :meth:`join` it needs no task that waits.
+        """
+        self._child.ending.monitor(monitor)
 
     def statistics(self) -> ActorStatistics:
         return self._child.statistics()
