@@ -21,13 +21,13 @@ from bench.dispatch_subject import READ, fan_out, install
 from custodes import Supervision
 from custodes.actors import ChildSpec, Supervisor
 from custodes.store import Connection, Database
-from custodes.supervision.admission import Admission, Admit, Candidate, Settle
-from custodes.supervision.clock import now
-from custodes.supervision.health import HealthActor
-from custodes.supervision.history import recorded
-from custodes.supervision.record_file import RecordFile
-from custodes.supervision.records import AttemptStart
-from custodes.supervision.schema import DATABASE, MIGRATIONS
+from custodes.supervision.pools.admission import Admission, Admit, Candidate, Settle
+from custodes.supervision.pools.health import HealthActor
+from custodes.supervision.record.clock import now
+from custodes.supervision.record.history import recorded
+from custodes.supervision.record.record_file import RecordFile
+from custodes.supervision.record.records import AttemptStart
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
 CHILDREN_A_CONVERSATION = 100
 DAYS = 80 * 86_400.0

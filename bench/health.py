@@ -33,15 +33,15 @@ from custodes.actors import ActorRef, ChildSpec, Supervisor
 from custodes.adapters.port import Failure
 from custodes.store import Connection, Database
 from custodes.store.connection import transacted
-from custodes.supervision import records
-from custodes.supervision.admission import Admission, Admit, Candidate, Confirm, Settle
-from custodes.supervision.breaker import Ask, Pool, Settled, Ticket, decide
-from custodes.supervision.clock import after, now
-from custodes.supervision.health import HealthActor, admit
-from custodes.supervision.owner_identity import this_process
-from custodes.supervision.pool_table import load_pools, load_unavailable, save_pools
-from custodes.supervision.records import AttemptRow, AttemptStart
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.pools.admission import Admission, Admit, Candidate, Confirm, Settle
+from custodes.supervision.pools.breaker import Ask, Pool, Settled, Ticket, decide
+from custodes.supervision.pools.health import HealthActor, admit
+from custodes.supervision.pools.pool_table import load_pools, load_unavailable, save_pools
+from custodes.supervision.record import records
+from custodes.supervision.record.clock import after, now
+from custodes.supervision.record.owner_identity import this_process
+from custodes.supervision.record.records import AttemptRow, AttemptStart
+from custodes.supervision.record.schema import MIGRATIONS
 
 if not __package__:
     sys.path[0] = str(Path(__file__).parents[1])  # run as a file

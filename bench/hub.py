@@ -34,9 +34,9 @@ import psutil
 from custodes import Supervision, Work
 from custodes.adapters.trust import trust
 from custodes.store import Database
-from custodes.supervision import records
-from custodes.supervision.records import AttemptRow
-from custodes.supervision.schema import DATABASE, MIGRATIONS
+from custodes.supervision.record import records
+from custodes.supervision.record.records import AttemptRow
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
 BIG = "big"
 LAST = "the last change"

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from custodes.supervision.asks import Permissions
+    from custodes.supervision.asks.permission_asks import Permissions
     from custodes.supervision.conversation import Conversation
     from custodes.supervision.evidence import Evidence
     from custodes.supervision.fan_out import FanOut
@@ -36,7 +36,7 @@ _HOMES = {
     "Evidence": "evidence",
     "FanOut": "fan_out",
     "Outcome": "work",
-    "Permissions": "asks",
+    "Permissions": "asks.permission_asks",
     "Refusal": "work",
     "Supervision": "supervision",
     "Work": "work",

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from custodes.supervision.nested_work import RUN
+from custodes.supervision.nesting.nested_work import RUN
 from support.cos import Cos
 from support.writers import eventually
 

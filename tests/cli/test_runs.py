@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from custodes.cli.app import call
-from custodes.supervision.schema import DATABASE
+from custodes.supervision.record.schema import DATABASE
 from support.cos import Cos, Terminal
 
 COS = [sys.executable, "-m", "custodes.cli"]

@@ -12,13 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from custodes.store import Connection, Database
-from custodes.supervision.clock import now
-from custodes.supervision.lease import ScopeLease
-from custodes.supervision.lease_table import save_last_number, save_leases
-from custodes.supervision.owner_identity import Owner, this_process
-from custodes.supervision.schema import DATABASE, MIGRATIONS
-from custodes.supervision.scope_file import read_scopes
-from custodes.supervision.scopes import resolve
+from custodes.supervision.record.clock import now
+from custodes.supervision.record.owner_identity import Owner, this_process
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
+from custodes.supervision.writers.lease import ScopeLease
+from custodes.supervision.writers.lease_table import save_last_number, save_leases
+from custodes.supervision.writers.scope_file import read_scopes
+from custodes.supervision.writers.scopes import resolve
 from support.cos import Cos
 from support.writers import eventually, project_of
 

@@ -12,7 +12,7 @@ import pytest
 
 from custodes.adapters.registry import Registry
 from custodes.cli.app import call
-from custodes.supervision.plan import load_plan
+from custodes.supervision.plans.plan import load_plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plans.md").read_text(encoding="utf-8")
 PROGRAM = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from custodes import Supervision
-from custodes.supervision.audit import LOG
+from custodes.supervision.record.audit import LOG
 from custodes.supervision.work import Work
 from support import scripted
 from support.hub import Browser

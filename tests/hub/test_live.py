@@ -14,8 +14,8 @@ from starlette.types import Message
 from custodes.hub import live
 from custodes.hub.hub import Hub
 from custodes.policy.patch import PolicyPatch
-from custodes.supervision.records import AttemptRow
-from custodes.supervision.schema import DATABASE
+from custodes.supervision.record.records import AttemptRow
+from custodes.supervision.record.schema import DATABASE
 from support.hub import Browser, asked, put_on_record
 
 pytestmark = pytest.mark.anyio

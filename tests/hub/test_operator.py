@@ -15,8 +15,8 @@ from custodes.adapters.port import (
     PermissionAsk,
     ProgressSink,
 )
-from custodes.supervision.plan import Plan, Step
-from custodes.supervision.plan_run import run_plan
+from custodes.supervision.plans.plan import Plan, Step
+from custodes.supervision.plans.plan_run import run_plan
 from custodes.supervision.work import Budget, Work
 from support import scripted
 from support.hub import Browser

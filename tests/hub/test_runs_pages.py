@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from custodes.hub.picture import LANES, picture
-from custodes.supervision.records import AttemptRow
-from custodes.supervision.run_view import attempts_seen, runs_of
+from custodes.supervision.record.records import AttemptRow
+from custodes.supervision.record.run_view import attempts_seen, runs_of
 from support.hub import Browser, put_on_record
 
 from .test_live import row

@@ -10,7 +10,7 @@ import pytest
 from custodes.policy.patch import PolicyPatch, TargetPatch
 from custodes.policy.policy import Cooldown, Policy, Target, Telemetry
 from custodes.policy.settings import Settings
-from custodes.supervision.schema import DATABASE
+from custodes.supervision.record.schema import DATABASE
 from support import scripted
 from support.cos import Cos, Tiered
 from support.hub import Browser, form_of

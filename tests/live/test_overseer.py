@@ -18,8 +18,8 @@ from custodes.adapters.registry import Registry
 from custodes.overseer import daemon
 from custodes.overseer.config import Config
 from custodes.overseer.reading import parse_config
-from custodes.supervision.clock import Now
-from custodes.supervision.clock import now as real_now
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.clock import now as real_now
 from live.harness import INSTALLED
 from support.health_provider import HealthProvider, health_provider
 from support.overseer import seed_config

@@ -20,7 +20,7 @@ from custodes.policy.normalize import policy_keys
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.policy import Cooldown, Policy, Target, Telemetry
 from custodes.policy.settings import PolicyRefusedError, Settings, SettingsError
-from custodes.supervision.operator_ask import OperatorError
+from custodes.supervision.asks.operator_ask import OperatorError
 from custodes.supervision.work import Budget, Work
 from support import scripted
 from support.cos import Tiered

@@ -18,10 +18,10 @@ from custodes.overseer.incident import Incident
 from custodes.overseer.notify import NotDelivered
 from custodes.overseer.probe import Answer
 from custodes.store import Database
-from custodes.supervision.breaker import Pool
-from custodes.supervision.clock import after, now
-from custodes.supervision.pool_table import load_pools, save_pools
-from custodes.supervision.schema import DATABASE, MIGRATIONS
+from custodes.supervision.pools.breaker import Pool
+from custodes.supervision.pools.pool_table import load_pools, save_pools
+from custodes.supervision.record.clock import after, now
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 from support.health_provider import HealthProvider, health_provider
 from support.overseer import config
 

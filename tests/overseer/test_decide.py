@@ -9,7 +9,7 @@ from custodes.adapters.port import ProfileSetting
 from custodes.overseer.config import Choice, Config
 from custodes.overseer.decide import Decision, ProfileRecord, decide, taken_up
 from custodes.overseer.watch import Condition, Watch
-from custodes.supervision.clock import after
+from custodes.supervision.record.clock import after
 from support.overseer import at, config
 
 ONE, TWO, THREE = Choice("a", "one"), Choice("b", "two"), Choice("c", "three")

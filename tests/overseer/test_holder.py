@@ -8,9 +8,9 @@ import pytest
 from custodes.overseer import holder
 from custodes.overseer.holder import AlreadyRunning
 from custodes.store import Connection, Database
-from custodes.supervision.clock import Now, now
-from custodes.supervision.owner_identity import Owner, this_process
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.record.clock import Now, now
+from custodes.supervision.record.owner_identity import Owner, this_process
+from custodes.supervision.record.schema import MIGRATIONS
 from support.overseer import at
 
 pytestmark = pytest.mark.anyio

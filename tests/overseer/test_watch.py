@@ -15,7 +15,7 @@ from custodes.overseer.watch import (
     pause,
     resting,
 )
-from custodes.supervision.clock import after
+from custodes.supervision.record.clock import after
 from support.overseer import MIDNIGHT, at, config, verdict
 
 CONFIG = config(providers={"a": {"quota_reset": "daily"}})

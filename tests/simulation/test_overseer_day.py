@@ -21,8 +21,8 @@ from custodes.overseer.overseer import Overseer
 from custodes.overseer.probe import Answer
 from custodes.overseer.tree import tree
 from custodes.store import Database
-from custodes.supervision.clock import Now
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.schema import MIGRATIONS
 from support.overseen import GOOD, REFUSED, TIMEOUT, Shelf, status
 from support.overseer import MIDNIGHT, config
 

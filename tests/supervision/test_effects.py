@@ -12,7 +12,7 @@ import custodes
 from custodes import Outcome, Work
 from custodes.adapters.port import Failure
 from custodes.adapters.registry import Registry
-from custodes.supervision.resolution import resolve_in_file
+from custodes.supervision.plans.resolution import resolve_in_file
 from support import scripted
 
 pytestmark = pytest.mark.anyio

@@ -169,7 +169,7 @@ async def test_no_event_is_made_where_nobody_listens(
     make = counted(made)
     for kind in (ChildQueued, ChildEnded):
         monkeypatch.setattr(fan_out, kind.__name__, make(kind))
-    monkeypatch.setattr("custodes.supervision.attempt.AttemptStarted", make(AttemptStarted))
+    monkeypatch.setattr("custodes.supervision.dispatching.attempt.AttemptStarted", make(AttemptStarted))
 
     async def host(work: Work) -> str:
         return "native"

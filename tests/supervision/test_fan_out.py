@@ -618,7 +618,7 @@ async def test_an_attempt_that_a_bug_of_ours_ends_leaves_no_open_row(
 
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
         with monkeypatch.context() as bug:
-            bug.setattr("custodes.supervision.attempt.request_for", buggy)
+            bug.setattr("custodes.supervision.dispatching.attempt.request_for", buggy)
             ends = [await parent.dispatch(review()), await parent.dispatch(implement())]
         after = await parent.dispatch(review())
     assert [outcome.status for outcome in (*ends, after)] == ["failed", "unknown", "done"]

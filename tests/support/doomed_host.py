@@ -10,8 +10,8 @@ import anyio
 
 import custodes
 from custodes import Budget, Work
-from custodes.supervision.plan import Plan
-from custodes.supervision.plan_run import run_plan
+from custodes.supervision.plans.plan import Plan
+from custodes.supervision.plans.plan_run import run_plan
 from support.steps import Step, die_at, step_named
 
 BUDGET = Budget(tokens=10_000_000, children=10, wall_seconds=600)

@@ -11,12 +11,12 @@ from custodes.actors import ActorRef, ChildSpec, Supervisor
 from custodes.adapters.port import Category, Failure
 from custodes.policy.policy import Cooldown
 from custodes.store import Database
-from custodes.supervision.admission import Admission, Admit, Candidate, Refused, Settle
-from custodes.supervision.breaker import Ticket
-from custodes.supervision.clock import Now
-from custodes.supervision.health import HealthActor, admit
-from custodes.supervision.records import AttemptEnd, AttemptStart
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.pools.admission import Admission, Admit, Candidate, Refused, Settle
+from custodes.supervision.pools.breaker import Ticket
+from custodes.supervision.pools.health import HealthActor, admit
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.records import AttemptEnd, AttemptStart
+from custodes.supervision.record.schema import MIGRATIONS
 
 COOLDOWN = Cooldown(default_seconds=300, maximum_seconds=3600)
 

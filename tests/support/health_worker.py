@@ -16,12 +16,12 @@ import anyio.to_thread
 
 from custodes.actors import ChildSpec, Supervisor
 from custodes.store import Database
-from custodes.supervision.admission import Admission, Settle
-from custodes.supervision.breaker import Ticket
-from custodes.supervision.clock import now
-from custodes.supervision.health import HealthActor, admit
-from custodes.supervision.recovery import close_dead_owners
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.pools.admission import Admission, Settle
+from custodes.supervision.pools.breaker import Ticket
+from custodes.supervision.pools.health import HealthActor, admit
+from custodes.supervision.record.clock import now
+from custodes.supervision.record.recovery import close_dead_owners
+from custodes.supervision.record.schema import MIGRATIONS
 from support.health import ask, limit
 
 

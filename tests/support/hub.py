@@ -14,9 +14,9 @@ from starlette.types import Message, Receive, Send
 
 from custodes.hub import Access, Hub, make_app, open_hub
 from custodes.store import Connection, Database
-from custodes.supervision import records
-from custodes.supervision.records import AttemptRow
-from custodes.supervision.schema import DATABASE, MIGRATIONS
+from custodes.supervision.record import records
+from custodes.supervision.record.records import AttemptRow
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
 PORT = 8787
 BASE = f"http://127.0.0.1:{PORT}"

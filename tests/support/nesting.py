@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
-from custodes.supervision.account import Account
+from custodes.supervision.budgets.account import Account
 from custodes.supervision.child import new_run_id
-from custodes.supervision.client import Client
+from custodes.supervision.nesting.client import Client
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from support.scripted import Act
 

@@ -22,8 +22,8 @@ from custodes.overseer.overseer import Overseer
 from custodes.overseer.probe import Answer
 from custodes.overseer.watch import resting
 from custodes.store import Database
-from custodes.supervision.clock import Now
-from custodes.supervision.schema import MIGRATIONS
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.schema import MIGRATIONS
 from support.overseer import MIDNIGHT
 
 GOOD = Answer(seconds=0.1, status=200)

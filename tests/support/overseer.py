@@ -8,7 +8,7 @@ from typing import Any
 from custodes.overseer.config import Choice, Config
 from custodes.overseer.probe import Verdict, VerdictKind
 from custodes.overseer.reading import parse_config, read_config
-from custodes.supervision.clock import Now
+from custodes.supervision.record.clock import Now
 
 SEED_FILE = Path(__file__).parent.parent / "fixtures" / "overseer" / "supervisor.yaml"
 MIDNIGHT = 1_784_505_600.0  # 2026-07-20T00:00:00Z

@@ -17,7 +17,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from custodes.supervision.admission import Admit, Settle
+from custodes.supervision.pools.admission import Admit, Settle
 
 Meant = Callable[..., bool]
 """Whether a call with these arguments is the step."""
@@ -53,24 +53,24 @@ def _rows(_: object, rows: Any) -> bool:
 
 
 ROOM = "custodes.supervision"
-HEALTH = f"{ROOM}.health:fold_and_commit"
-LEASES = f"{ROOM}.lease_actor"
+HEALTH = f"{ROOM}.pools.health:fold_and_commit"
+LEASES = f"{ROOM}.writers.lease_actor"
 KEEPER = "custodes.adapters.keeper:Keeper"
 
 STEPS = (
     Step("frozen", f"{ROOM}.fan_out:freeze"),
-    Step("child counted", f"{ROOM}.account:Account.take_child"),
+    Step("child counted", f"{ROOM}.budgets.account:Account.take_child"),
     Step("store opened", "custodes.store:Database._opened", shared=True),
     Step("what dead owners left is closed", f"{ROOM}.tree:close_dead_owners", shared=True),
-    Step("budget reserved", f"{ROOM}.account:Account.reserve"),
+    Step("budget reserved", f"{ROOM}.budgets.account:Account.reserve"),
     Step("child begun", f"{ROOM}.child:ChildActor.receive", "before"),
     Step("scope taken, not committed", f"{LEASES}:save_leases", mutable=True, shared=True, meant=_rows),
-    Step("scope held", f"{ROOM}.leases:Leases._taken", scope=True, mutable=True),
-    Step("slot taken", f"{ROOM}.dispatch:Dispatch._admit", "before", scope=True),
-    Step("admitted, not committed", f"{ROOM}.records:insert", scope=True, shared=True, meant=_rows),
+    Step("scope held", f"{ROOM}.writers.leases:Leases._taken", scope=True, mutable=True),
+    Step("slot taken", f"{ROOM}.dispatching.dispatch:Dispatch._admit", "before", scope=True),
+    Step("admitted, not committed", f"{ROOM}.record.records:insert", scope=True, shared=True, meant=_rows),
     Step("admission committed", HEALTH, row="open", scope=True, shared=True, meant=_holds(Admit)),
-    Step("budget begun", f"{ROOM}.account:Account.begin", row="open", scope=True),
-    Step("runtime called", f"{ROOM}.attempt:call_runtime", "before", row="open", scope=True),
+    Step("budget begun", f"{ROOM}.budgets.account:Account.begin", row="open", scope=True),
+    Step("runtime called", f"{ROOM}.dispatching.attempt:call_runtime", "before", row="open", scope=True),
     Step("keeper started", f"{KEEPER}.__init__", row="open", scope=True),
     Step("go sent", f"{KEEPER}.go", row="open", scope=True),
     Step("program made", f"{KEEPER}._hear", row="open", scope=True, meant=_says("B")),
@@ -78,18 +78,18 @@ STEPS = (
     Step("first output", "custodes.adapters.process_output:Output.add", row="open", scope=True),
     Step("program ended", f"{KEEPER}._hear", row="open", scope=True, meant=_says("X")),
     Step("nothing of it is left", f"{KEEPER}._hear", row="open", scope=True, meant=_says("D")),
-    Step("runtime answered", f"{ROOM}.attempt:call_runtime", row="open", scope=True),
-    Step("budget settled", f"{ROOM}.account:Account.settle", row="open", scope=True),
+    Step("runtime answered", f"{ROOM}.dispatching.attempt:call_runtime", row="open", scope=True),
+    Step("budget settled", f"{ROOM}.budgets.account:Account.settle", row="open", scope=True),
     Step(
         "end written, not committed",
-        f"{ROOM}.records:update",
+        f"{ROOM}.record.records:update",
         row="open",
         scope=True,
         shared=True,
         meant=_rows,
     ),
     Step("end committed", HEALTH, row="closed", scope=True, shared=True, meant=_holds(Settle)),
-    Step("attempt over", f"{ROOM}.attempt:AttemptRun.perform", row="closed", scope=True),
+    Step("attempt over", f"{ROOM}.dispatching.attempt:AttemptRun.perform", row="closed", scope=True),
     Step(
         "scope given back, not committed",
         f"{LEASES}:delete_leases",
@@ -99,17 +99,17 @@ STEPS = (
         shared=True,
         meant=_rows,
     ),
-    Step("scope given back", f"{ROOM}.leases:Leases._release", row="closed", mutable=True),
+    Step("scope given back", f"{ROOM}.writers.leases:Leases._release", row="closed", mutable=True),
     Step("child answered", f"{ROOM}.child:ChildActor.receive", row="closed"),
     Step("evidence returned", f"{ROOM}.child:Child.end", row="closed"),
     Step("fan-out left", f"{ROOM}.fan_out:FanOut.__aexit__", row="closed", shared=True),
     Step("store closed", "custodes.store:Database.aclose", row="closed", shared=True),
 )
 
-BOOK = f"{ROOM}.plan_book"
+BOOK = f"{ROOM}.plans.plan_book"
 
 PLAN_STEPS = (
-    Step("plan written, not committed", f"{ROOM}.plan_run:save_plan"),
+    Step("plan written, not committed", f"{ROOM}.plans.plan_run:save_plan"),
     Step("start of a step written, not committed", f"{BOOK}:save_steps"),
     Step("start of a step on record", f"{BOOK}:PlanBook.starting"),
     Step("step asked for", f"{ROOM}.fan_out:FanOut.put"),

@@ -126,11 +126,11 @@ def _known(error: BaseException) -> CliError | None:
     for module, name, kind in (
         ("custodes.policy.settings", "SettingsError", "settings"),
         ("custodes.adapters.errors", "AdapterError", "adapters"),
-        ("custodes.supervision.plan", "PlanError", "plan"),
+        ("custodes.supervision.plans.plan", "PlanError", "plan"),
         ("custodes.overseer.reading", "ConfigError", "overseer"),
-        ("custodes.supervision.plan_resume", "PlanRunError", "resume"),
-        ("custodes.supervision.resolution", "ResolutionError", "resolve"),
-        ("custodes.supervision.operator_ask", "OperatorError", "request"),
+        ("custodes.supervision.plans.plan_resume", "PlanRunError", "resume"),
+        ("custodes.supervision.plans.resolution", "ResolutionError", "resolve"),
+        ("custodes.supervision.asks.operator_ask", "OperatorError", "request"),
         ("custodes.store", "StoreError", "store"),
     ):
         loaded = sys.modules.get(module)

@@ -14,8 +14,8 @@ from custodes.cli.options import ProjectDir, project_at
 from custodes.cli.output import DONE, CliError, is_terminal, plain, usage_error, write, write_json
 
 if TYPE_CHECKING:
-    from custodes.supervision.record_file import RecordFile
-    from custodes.supervision.run_view import AttemptView
+    from custodes.supervision.record.record_file import RecordFile
+    from custodes.supervision.record.run_view import AttemptView
 
 app = App(
     name="cognition",
@@ -55,8 +55,8 @@ async def trace(
     if follow and format == "otlp-json":
         raise usage_error("--follow shows what changes, and spans are told once; --format json follows")
 
-    from custodes.supervision.record_file import RecordFile
-    from custodes.supervision.trace import Trace
+    from custodes.supervision.record.record_file import RecordFile
+    from custodes.supervision.record.trace import Trace
 
     async with RecordFile(project) as file:
         attempts = await file.conversation(session)
@@ -81,7 +81,7 @@ def _spans(project: Path, attempts: tuple[AttemptView, ...]) -> str:
     import time
 
     from custodes.adapters.registry import Registry
-    from custodes.supervision.span_tree import spans_of
+    from custodes.supervision.record.span_tree import spans_of
     from custodes.telemetry.otlp import write_json as otlp_json
 
     provider = Registry.discover(project).provider
@@ -92,7 +92,7 @@ async def _follow(
     file: RecordFile, session: str, attempts: tuple[AttemptView, ...], form: TraceFormat
 ) -> None:
     """Until every owner of its rows is proven dead: then no row is open that anybody could still close."""
-    from custodes.supervision.owner_identity import proven_dead
+    from custodes.supervision.record.owner_identity import proven_dead
 
     shown: tuple[AttemptView, ...] = ()
     while True:
@@ -125,7 +125,7 @@ def _show_change(before: tuple[AttemptView, ...], after: tuple[AttemptView, ...]
 
 def _tree(attempts: tuple[AttemptView, ...]) -> str:
     from custodes.cli.run_lines import conversation_line, tree_lines
-    from custodes.supervision.run_view import conversations_of
+    from custodes.supervision.record.run_view import conversations_of
 
     (conversation,) = conversations_of(attempts)
     lines = [conversation_line(conversation), *(f"  {line}" for line in tree_lines(conversation.runs))]

@@ -20,10 +20,10 @@ from custodes.cli.tree import View
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import applies
 from custodes.store import StoreError
-from custodes.supervision.checkpoints import PlanRow
-from custodes.supervision.plan_run import Begun, PlanEnd
-from custodes.supervision.plan_view import PlanView
-from custodes.supervision.record_file import RecordFile
+from custodes.supervision.plans.checkpoints import PlanRow
+from custodes.supervision.plans.plan_run import Begun, PlanEnd
+from custodes.supervision.plans.plan_view import PlanView
+from custodes.supervision.record.record_file import RecordFile
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

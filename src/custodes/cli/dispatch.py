@@ -59,7 +59,7 @@ async def dispatch(
 
     from custodes import Conversation, Outcome, Work
     from custodes.cli.conduct import conduct, session_adapter
-    from custodes.supervision.plan_run import Begun
+    from custodes.supervision.plans.plan_run import Begun
 
     try:
         work = Work(

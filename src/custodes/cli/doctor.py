@@ -91,14 +91,14 @@ def _program() -> list[Finding]:
 
 def _store(project: Path) -> list[Finding]:
     from custodes.store import integrity
-    from custodes.supervision.schema import DATABASE, MIGRATIONS
+    from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
     return [Finding(about="store", problem=problem) for problem in integrity(project / DATABASE, MIGRATIONS)]
 
 
 async def _scopes(project: Path) -> list[Finding]:
     """What is held by nobody who lives: the next work that wants it ends what is left, and takes it over."""
-    from custodes.supervision.scope_file import read_scopes
+    from custodes.supervision.writers.scope_file import read_scopes
 
     return [
         Finding(

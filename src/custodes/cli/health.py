@@ -24,8 +24,8 @@ from custodes.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from custodes.supervision.health_report import HealthReport
-    from custodes.supervision.health_view import PoolView
+    from custodes.supervision.pools.health_report import HealthReport
+    from custodes.supervision.pools.health_view import PoolView
 
 app = App(
     name="health",
@@ -56,8 +56,8 @@ async def show(
     project = project_at(project_dir)
 
     from custodes.adapters.registry import Registry
-    from custodes.supervision.health_file import HealthFile
-    from custodes.supervision.health_report import report_of
+    from custodes.supervision.pools.health_file import HealthFile
+    from custodes.supervision.pools.health_report import report_of
 
     async with HealthFile(project) as file:
         while True:
@@ -87,7 +87,7 @@ async def clear(
     """
     project = project_at(project_dir)
 
-    from custodes.supervision.health_file import clear_in_file
+    from custodes.supervision.pools.health_file import clear_in_file
 
     cleared = await clear_in_file(project, target, "cli")
     if format == "json":
@@ -103,7 +103,7 @@ def show_with_health(project: Path, form: Format) -> int:
     """`cos supervision show --health`: the policy, and below it how the pools stand."""
     from custodes.cli.overview import write_overview
     from custodes.policy.overview import overview_of
-    from custodes.supervision.health_report import health_report
+    from custodes.supervision.pools.health_report import health_report
 
     overview = overview_of(project)
     report = anyio.run(health_report, project, backend="trio")

@@ -145,7 +145,7 @@ async def status(
     project, found = project_at(project_dir), _config(config)
 
     from custodes.overseer import report
-    from custodes.supervision.clock import now
+    from custodes.supervision.record.clock import now
 
     view = report.status(await report.known(project, found), found, now())
     if format == "json":
@@ -200,7 +200,7 @@ async def explain(
 
     from custodes.adapters.errors import instead
     from custodes.overseer import report
-    from custodes.supervision.clock import now
+    from custodes.supervision.record.clock import now
 
     if profile not in found.fallback_matrix:
         raise usage_error(
@@ -235,7 +235,7 @@ async def simulate(
     from custodes.adapters.errors import instead
     from custodes.overseer import report
     from custodes.overseer.probe import Answer
-    from custodes.supervision.clock import now
+    from custodes.supervision.record.clock import now
 
     if provider not in found.providers:
         raise usage_error(

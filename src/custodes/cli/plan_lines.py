@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from custodes.cli.output import paint, plain
 from custodes.cli.report import backtrack_line, resolutions
 from custodes.cli.run_lines import STYLES, clock
-from custodes.supervision.plan_view import PlanView, StepView
+from custodes.supervision.plans.plan_view import PlanView, StepView
 
 
 def plan_line(plan: PlanView) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from custodes.cli.explain import estimate_words
 from custodes.cli.output import FAILED, paint, plain, write
 from custodes.policy.explain import Estimate
-from custodes.supervision.budget import Spending
+from custodes.supervision.budgets.budget import Spending
 from custodes.supervision.bundle import BacktrackTold
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.work import Attempt, Outcome

@@ -13,7 +13,7 @@ from custodes.cli.options import FormatOption, ProjectDir, project_at
 from custodes.cli.output import DONE, plain, usage_error, write, write_json
 
 if TYPE_CHECKING:
-    from custodes.supervision.resolution import Said
+    from custodes.supervision.plans.resolution import Said
 
 _WORDS: tuple[Said, ...] = ("done", "failed")
 _MOST_BYTES = 1024 * 1024
@@ -50,7 +50,7 @@ async def resolve(
     project = project_at(project_dir)
     document = {"summary": summary} if summary else _read(evidence) if evidence is not None else None
 
-    from custodes.supervision.resolution import resolve_in_file
+    from custodes.supervision.plans.resolution import resolve_in_file
 
     resolved = await resolve_in_file(project, run, said, "cli", step=step, evidence=document)
     if format == "json":

@@ -12,9 +12,9 @@ from custodes.cli.output import CliError, complain, plain, usage_error
 
 if TYPE_CHECKING:
     from custodes import Conversation
-    from custodes.supervision.plan import Plan
-    from custodes.supervision.plan_run import Begun, PlanEnd
-    from custodes.supervision.plan_view import PlanView
+    from custodes.supervision.plans.plan import Plan
+    from custodes.supervision.plans.plan_run import Begun, PlanEnd
+    from custodes.supervision.plans.plan_view import PlanView
 
 
 async def run(
@@ -51,9 +51,9 @@ async def run(
     project, wait_s = project_at(project_dir), seconds("--wait", wait)
 
     from custodes.cli.conduct import conduct, session_adapter
-    from custodes.supervision.plan import load_plan
-    from custodes.supervision.plan_resume import resume_plan
-    from custodes.supervision.plan_run import run_plan
+    from custodes.supervision.plans.plan import load_plan
+    from custodes.supervision.plans.plan_resume import resume_plan
+    from custodes.supervision.plans.plan_run import run_plan
 
     if plan is not None and not resume:
         loaded, place = load_plan(plan), plan.resolve() if plan.is_file() else None
@@ -83,7 +83,7 @@ async def run(
 
 
 async def _recorded(project: Path, run: str) -> PlanView:
-    from custodes.supervision.record_file import RecordFile
+    from custodes.supervision.record.record_file import RecordFile
 
     async with RecordFile(project) as file:
         found = await file.plan(run)
@@ -97,7 +97,7 @@ async def _recorded(project: Path, run: str) -> PlanView:
 
 def _as_it_reads_now(recorded: PlanView, named: Path | None, *, replan: bool) -> Plan | None:
     """The plan in the named file, or in the one it began from; None where that is gone."""
-    from custodes.supervision.plan import load_plan
+    from custodes.supervision.plans.plan import load_plan
 
     place = named or (Path(recorded.place) if recorded.place else None)
     if named is None and (place is None or not place.exists()):

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from custodes.cli.output import paint, plain
-from custodes.supervision.ask_table import AskRow
-from custodes.supervision.run_view import AttemptView, ConversationView, RunView, Used, by_descent
+from custodes.supervision.asks.permission_table import AskRow
+from custodes.supervision.record.run_view import AttemptView, ConversationView, RunView, Used, by_descent
 
 STYLES = {"done": "green", "running": "cyan", "failed": "red", "unknown": "red", "skipped": "dim"}
 

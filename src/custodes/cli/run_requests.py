@@ -28,7 +28,7 @@ async def cancel(
     project = project_at(project_dir)
 
     from custodes.cli.run_lines import run_line
-    from custodes.supervision.operator_ask import cancel_in_file
+    from custodes.supervision.asks.operator_ask import cancel_in_file
 
     report = await cancel_in_file(project, target, "cli")
     if report is None:
@@ -58,7 +58,7 @@ async def asks(
     project = project_at(project_dir)
 
     from custodes.cli.run_lines import ask_line
-    from custodes.supervision.operator_ask import asks_in_file
+    from custodes.supervision.asks.operator_ask import asks_in_file
 
     waiting = await asks_in_file(project)
     if format == "json":
@@ -85,7 +85,7 @@ async def answer(
     """
     project = project_at(project_dir)
 
-    from custodes.supervision.operator_ask import answer_in_file
+    from custodes.supervision.asks.operator_ask import answer_in_file
 
     given = await answer_in_file(project, ask, answer, "cli")
     if format == "json":

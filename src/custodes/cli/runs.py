@@ -45,8 +45,8 @@ async def list_(
 
     from custodes.cli.plan_lines import plan_line
     from custodes.cli.run_lines import conversation_line, tree_lines
-    from custodes.supervision.record_file import RecordFile
-    from custodes.supervision.run_view import conversations_of
+    from custodes.supervision.record.record_file import RecordFile
+    from custodes.supervision.record.run_view import conversations_of
 
     async with RecordFile(project) as file:
         found = conversations_of(await file.latest(limit))
@@ -88,9 +88,9 @@ async def show(
     from custodes.cli.plan_lines import plan_lines
     from custodes.cli.run_lines import run_line, tree_lines
     from custodes.cli.transcripts import thread_lines
-    from custodes.supervision.record_file import RecordFile
-    from custodes.supervision.run_view import runs_of
-    from custodes.supervision.threads import with_threads
+    from custodes.supervision.record.record_file import RecordFile
+    from custodes.supervision.record.run_view import runs_of
+    from custodes.supervision.record.threads import with_threads
 
     async with RecordFile(project) as file:
         found = runs_of(await file.run(run))

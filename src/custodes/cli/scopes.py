@@ -11,7 +11,7 @@ from custodes.cli.options import FormatOption, ProjectDir, project_at
 from custodes.cli.output import DONE, FAILED, paint, plain, write, write_json
 
 if TYPE_CHECKING:
-    from custodes.supervision.scope_file import ScopeView
+    from custodes.supervision.writers.scope_file import ScopeView
 
 app = App(
     name="scopes",
@@ -29,7 +29,7 @@ async def list_(
     """List every scope that is held or waited for, in the order of the line. Changes nothing."""
     project = project_at(project_dir)
 
-    from custodes.supervision.scope_file import read_scopes
+    from custodes.supervision.writers.scope_file import read_scopes
 
     views = await read_scopes(project)
     if format == "json":
@@ -60,7 +60,7 @@ async def release(
     """
     project = project_at(project_dir)
 
-    from custodes.supervision.scope_file import release_in_file
+    from custodes.supervision.writers.scope_file import release_in_file
 
     released = await release_in_file(project, target, "cli")
     if format == "json":

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from custodes.cli.output import paint, plain
-from custodes.supervision.threads import Thread
+from custodes.supervision.record.threads import Thread
 
 
 def thread_lines(thread: Thread) -> Iterator[str]:

@@ -10,8 +10,8 @@ from custodes.adapters.check import LACKING, AdapterCheck
 from custodes.adapters.descriptor import CAPABILITIES
 from custodes.adapters.registry import Registry
 from custodes.policy.overview import Overview
-from custodes.supervision.health_report import HealthReport
-from custodes.supervision.health_view import AdapterHealth, PoolView
+from custodes.supervision.pools.health_report import HealthReport
+from custodes.supervision.pools.health_view import AdapterHealth, PoolView
 
 
 class AdapterNow(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,10 +36,10 @@ from custodes.policy.routing import RouteRequest
 from custodes.policy.settings import OldVersionError, PolicyRefusedError
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
 from custodes.supervision.explanation import explain_work
-from custodes.supervision.health_report import report_of
-from custodes.supervision.run_view import conversations_of, runs_of
-from custodes.supervision.threads import with_threads
-from custodes.supervision.trace import Trace
+from custodes.supervision.pools.health_report import report_of
+from custodes.supervision.record.run_view import conversations_of, runs_of
+from custodes.supervision.record.threads import with_threads
+from custodes.supervision.record.trace import Trace
 
 MOST = 1_000
 """Runs of one answer."""

@@ -19,7 +19,7 @@ from custodes.hub.hub import Hub
 from custodes.hub.templates_env import STATIC
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.operator_ask import OperatorError
+from custodes.supervision.asks.operator_ask import OperatorError
 
 _SCRIPTS = ("htmx.min.js", "hx-sse.min.js", "hub.js")
 _FILES = {

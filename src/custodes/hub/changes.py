@@ -11,9 +11,9 @@ from custodes.hub.hub import BY, Hub
 from custodes.hub.settings_fields import Draft
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.settings import OldVersionError, PolicyRefusedError, Snapshot
-from custodes.supervision.health_file import clear_in_file
-from custodes.supervision.operator_ask import Cancelled, answer_in_file, cancel_in_file
-from custodes.supervision.requests import Answered
+from custodes.supervision.asks.operator_ask import Cancelled, answer_in_file, cancel_in_file
+from custodes.supervision.asks.requests import Answered
+from custodes.supervision.pools.health_file import clear_in_file
 
 
 async def patch_settings(hub: Hub, change: PolicyPatch, based_on: str | None) -> Snapshot:
@@ -74,7 +74,7 @@ async def clear(hub: Hub, target: str) -> tuple[str, ...]:
 async def cancel(hub: Hub, target: str) -> Cancelled | None:
     """End a run or a conversation with all that it started, and wait for the proof; None where none is.
 
-    :raises OperatorError, StoreError: as :func:`~custodes.supervision.operator_ask.cancel_in_file`.
+    :raises OperatorError, StoreError: as :func:`~custodes.supervision.asks.operator_ask.cancel_in_file`.
     """
     return await cancel_in_file(hub.project.path, target, BY)
 
@@ -82,7 +82,7 @@ async def cancel(hub: Hub, target: str) -> Cancelled | None:
 async def answer(hub: Hub, ask: str, given: PermissionAnswer) -> Answered:
     """Answer what a child asks leave for. The first answer counts.
 
-    :raises OperatorError, StoreError: as :func:`~custodes.supervision.operator_ask.answer_in_file`.
+    :raises OperatorError, StoreError: as :func:`~custodes.supervision.asks.operator_ask.answer_in_file`.
     """
     return await answer_in_file(hub.project.path, ask, given, BY)
 

@@ -11,9 +11,9 @@ from custodes.adapters.port import PermissionAnswer
 from custodes.hub.adapters_view import AdapterNow
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.role_info import RoleInfo
-from custodes.supervision.ask_table import AskRow
-from custodes.supervision.plan_view import PlanAccount, PlanView
-from custodes.supervision.run_view import ConversationView
+from custodes.supervision.asks.permission_table import AskRow
+from custodes.supervision.plans.plan_view import PlanAccount, PlanView
+from custodes.supervision.record.run_view import ConversationView
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,12 +26,12 @@ from custodes.hub.documents import (
 )
 from custodes.policy.overview import Overview
 from custodes.policy.trigger import COMPLEXITIES
+from custodes.supervision.asks.operator_ask import Cancelled
+from custodes.supervision.asks.requests import Answered
 from custodes.supervision.explanation import WorkExplanation
-from custodes.supervision.health_report import HealthReport
-from custodes.supervision.operator_ask import Cancelled
-from custodes.supervision.requests import Answered
-from custodes.supervision.threads import ShownRun
-from custodes.supervision.trace import Trace
+from custodes.supervision.pools.health_report import HealthReport
+from custodes.supervision.record.threads import ShownRun
+from custodes.supervision.record.trace import Trace
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):

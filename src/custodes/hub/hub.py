@@ -18,7 +18,7 @@ from custodes.hub.live import Views
 from custodes.hub.project_view import HubFile, ProjectView
 from custodes.hub.watch import Watch
 from custodes.policy.overview import overview_of
-from custodes.supervision.health_report import report_of
+from custodes.supervision.pools.health_report import report_of
 
 BY = "hub"
 """Who it was, in the audit log."""

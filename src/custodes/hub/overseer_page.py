@@ -13,7 +13,7 @@ from custodes.overseer import report
 from custodes.overseer.config import Config
 from custodes.overseer.reading import ConfigError, find_config, read_config
 from custodes.store import StoreError
-from custodes.supervision.clock import now
+from custodes.supervision.record.clock import now
 
 SHOWN = 50
 """Incidents: the newest."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from custodes.supervision.run_view import AttemptView, RunView
+from custodes.supervision.record.run_view import AttemptView, RunView
 
 T = TypeVar("T", int, float)
 

@@ -14,11 +14,11 @@ from custodes.policy.overview import Overview, overview_of
 from custodes.policy.settings import Settings
 from custodes.policy.validate import Problem
 from custodes.store import Connection
-from custodes.supervision.ask_table import AskRow
-from custodes.supervision.health_file import HealthFile
-from custodes.supervision.operator_ask import asks_waiting
-from custodes.supervision.plan_view import PlanAccount, accounts_of
-from custodes.supervision.record_file import RecordFile
+from custodes.supervision.asks.operator_ask import asks_waiting
+from custodes.supervision.asks.permission_table import AskRow
+from custodes.supervision.plans.plan_view import PlanAccount, accounts_of
+from custodes.supervision.pools.health_file import HealthFile
+from custodes.supervision.record.record_file import RecordFile
 
 
 class HubFile(HealthFile, RecordFile):

@@ -19,8 +19,8 @@ from custodes.hub.settings_view import settings_page
 from custodes.hub.templates_env import render
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.run_view import conversations_of, runs_of
-from custodes.supervision.threads import with_threads
+from custodes.supervision.record.run_view import conversations_of, runs_of
+from custodes.supervision.record.threads import with_threads
 
 LISTED = 100
 """Runs that the list shows; a search finds the newest so many of all."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from custodes.supervision.run_view import AttemptView, RunView, by_descent
+from custodes.supervision.record.run_view import AttemptView, RunView, by_descent
 
 
 class TreeRow(msgspec.Struct, frozen=True, kw_only=True):

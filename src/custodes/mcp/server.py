@@ -22,7 +22,7 @@ from custodes.mcp.tools import TOOLS, Tool, Tools, Watch
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.operator_ask import OperatorError
+from custodes.supervision.asks.operator_ask import OperatorError
 from custodes.supervision.supervision import Supervision
 
 logger = logging.getLogger("custodes.mcp")

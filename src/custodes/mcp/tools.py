@@ -26,19 +26,19 @@ from custodes.policy.catalog import Catalog
 from custodes.policy.overview import overview_of
 from custodes.policy.role_info import role_info
 from custodes.policy.trigger import complexity_of
-from custodes.supervision.conversation import Conversation
-from custodes.supervision.event_words import sentence
-from custodes.supervision.events import ChildEnded, ChildQueued, Event
-from custodes.supervision.health_file import clear_in_file
-from custodes.supervision.health_report import health_report
-from custodes.supervision.operator_ask import (
+from custodes.supervision.asks.operator_ask import (
     OperatorError,
     answer_in_file,
     asks_in_file,
     cancel_in_file,
 )
+from custodes.supervision.conversation import Conversation
+from custodes.supervision.event_words import sentence
+from custodes.supervision.events import ChildEnded, ChildQueued, Event
+from custodes.supervision.pools.health_file import clear_in_file
+from custodes.supervision.pools.health_report import health_report
+from custodes.supervision.record.trace import trace
 from custodes.supervision.supervision import Supervision
-from custodes.supervision.trace import trace
 from custodes.supervision.work import Budget, Work
 
 BY = "mcp"

@@ -25,9 +25,9 @@ from custodes.overseer.probe import Answer
 from custodes.overseer.tree import tree
 from custodes.overseer.watch import Watch, resting
 from custodes.store import Database, StoreDamaged
-from custodes.supervision.clock import Now, now
-from custodes.supervision.pool_table import load_pools
-from custodes.supervision.schema import DATABASE, MIGRATIONS
+from custodes.supervision.pools.pool_table import load_pools
+from custodes.supervision.record.clock import Now, now
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
 logger = logging.getLogger("custodes.overseer")
 

@@ -37,7 +37,7 @@ import msgspec
 from custodes.adapters.port import ProfileSetting
 from custodes.overseer.config import Choice, Config, ProfileConfig
 from custodes.overseer.watch import Condition, Watch
-from custodes.supervision.clock import Deadline, Now
+from custodes.supervision.record.clock import Deadline, Now
 
 Action = Literal["switch_to_fallback", "switch_back", "alert_only", "none"]
 Standing = Condition | Literal["absent"]

@@ -7,8 +7,8 @@ import uuid
 import msgspec
 
 from custodes.store import Connection, Database
-from custodes.supervision.clock import Now
-from custodes.supervision.owner_identity import Owner, pid_space, proven_dead, this_process
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.owner_identity import Owner, pid_space, proven_dead, this_process
 
 BEAT_S = 30.0
 """How often an overseer says that it still runs, in seconds."""

@@ -10,7 +10,7 @@ import msgspec
 
 from custodes.overseer.decide import Action, Decision
 from custodes.overseer.watch import Watch
-from custodes.supervision.clock import Now
+from custodes.supervision.record.clock import Now
 
 Kind = Literal["outage", "cooldown", "hand", "problem", "probe"]
 

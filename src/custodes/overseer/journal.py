@@ -10,8 +10,8 @@ import anyio.to_thread
 import msgspec
 
 from custodes.overseer.incident import Incident, iso
-from custodes.supervision.audit import append_line
-from custodes.supervision.clock import Now
+from custodes.supervision.record.audit import append_line
+from custodes.supervision.record.clock import Now
 
 logger = logging.getLogger("custodes.overseer")
 LOG = Path(".coding-os") / "supervisor.log"

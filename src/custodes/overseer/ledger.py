@@ -16,7 +16,7 @@ from custodes.overseer.config import Choice, Config
 from custodes.overseer.decide import Decision, ProfileRecord, standing
 from custodes.overseer.incident import Incident, cause_of, iso, moved, of_decision, of_provider
 from custodes.overseer.watch import Watch
-from custodes.supervision.clock import Now
+from custodes.supervision.record.clock import Now
 
 ETA_MOVED_S = 60
 """An expected recovery that moved by less is not written again."""

@@ -23,7 +23,7 @@ from custodes.overseer import post, tables
 from custodes.overseer.config import Channel, Config
 from custodes.overseer.tables import Notice
 from custodes.store import Connection, Database
-from custodes.supervision.clock import Now, after
+from custodes.supervision.record.clock import Now, after
 
 logger = logging.getLogger("custodes.overseer")
 

@@ -28,8 +28,8 @@ from custodes.overseer.probe import Answer, judge
 from custodes.overseer.tables import Intent
 from custodes.overseer.watch import Watch, advance, healed_in_work, met_limit
 from custodes.store import Connection, Database, StoreError
-from custodes.supervision.breaker import Pool
-from custodes.supervision.clock import Now, after
+from custodes.supervision.pools.breaker import Pool
+from custodes.supervision.record.clock import Now, after
 
 logger = logging.getLogger("custodes.overseer")
 

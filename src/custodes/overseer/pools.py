@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from custodes.adapters.port import Failure
 from custodes.store import Connection
-from custodes.supervision.breaker import Pool, Settled, Ticket, decide
-from custodes.supervision.clock import Now
-from custodes.supervision.pool_table import load_pools, save_pools
+from custodes.supervision.pools.breaker import Pool, Settled, Ticket, decide
+from custodes.supervision.pools.pool_table import load_pools, save_pools
+from custodes.supervision.record.clock import Now
 
 NOBODY = -1
 """The generation of a ticket that no pool ever gave: its report counts nothing and heals nothing, and its

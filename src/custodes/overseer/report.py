@@ -18,8 +18,8 @@ from custodes.overseer.incident import Incident, iso
 from custodes.overseer.probe import Answer, judge
 from custodes.overseer.watch import STRIKES, Condition, Watch, advance
 from custodes.store import Connection
-from custodes.supervision.clock import Now
-from custodes.supervision.project_file import ProjectFile
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.project_file import ProjectFile
 
 
 class ProviderView(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from custodes.overseer.decide import ProfileRecord
 from custodes.overseer.incident import Incident
 from custodes.overseer.watch import Watch
 from custodes.store import Connection
-from custodes.supervision.clock import Deadline
+from custodes.supervision.record.clock import Deadline
 
 logger = logging.getLogger("custodes.overseer")
 S = TypeVar("S", bound=msgspec.Struct)

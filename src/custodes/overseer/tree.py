@@ -34,9 +34,9 @@ from custodes.overseer.overseer import Overseer
 from custodes.overseer.probe import Answer
 from custodes.overseer.watch import pause, resting
 from custodes.store import Connection, Database, StoreError
-from custodes.supervision.breaker import Pool
-from custodes.supervision.clock import Now
-from custodes.supervision.pool_table import load_pools
+from custodes.supervision.pools.breaker import Pool
+from custodes.supervision.pools.pool_table import load_pools
+from custodes.supervision.record.clock import Now
 
 logger = logging.getLogger("custodes.overseer")
 

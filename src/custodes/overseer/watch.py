@@ -32,7 +32,7 @@ import msgspec
 from custodes.overseer.config import Config
 from custodes.overseer.probe import Verdict
 from custodes.overseer.quota import next_reset, parse_reset
-from custodes.supervision.clock import Deadline, Now, after, later
+from custodes.supervision.record.clock import Deadline, Now, after, later
 
 Condition = Literal["unknown", "well", "degraded", "limited", "needs_person", "dead", "misconfigured"]
 SICK: frozenset[Condition] = frozenset({"degraded", "limited", "needs_person", "dead"})

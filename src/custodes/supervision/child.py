@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from custodes.actors import Actor, ActorError, ActorStopped, Message
 from custodes.adapters.port import Failure
-from custodes.supervision.dispatch import Dispatch
-from custodes.supervision.job import Job, Services
+from custodes.supervision.dispatching.dispatch import Dispatch
+from custodes.supervision.dispatching.job import Job, Services
 from custodes.supervision.outcomes import cancelled, error_type
 from custodes.supervision.work import Outcome, Work
 from custodes.telemetry import SpanHandle, attach

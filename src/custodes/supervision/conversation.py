@@ -13,17 +13,17 @@ from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route, RouteRequest, resolve
 from custodes.policy.trigger import applies
-from custodes.supervision.budget import Ledger
+from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.bundle import EvidenceBundle, Gathering
 from custodes.supervision.child import new_run_id
+from custodes.supervision.dispatching.job import HostDispatch, Unsupervised
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
-from custodes.supervision.job import HostDispatch, Unsupervised
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a supervision makes conversations, and each needs its tree
-    from custodes.supervision.asks import Permissions
+    from custodes.supervision.asks.permission_asks import Permissions
     from custodes.supervision.supervision import Supervision
     from custodes.supervision.tree import Tree
 

@@ -17,11 +17,11 @@ from custodes.policy.routing import Denial, PassedOver, Route, RouteRequest
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import Decision
 from custodes.store import Connection
-from custodes.supervision.clock import now
-from custodes.supervision.health_view import HealthView
-from custodes.supervision.history import recorded
-from custodes.supervision.pool_table import read_health
-from custodes.supervision.project_file import ProjectFile
+from custodes.supervision.pools.health_view import HealthView
+from custodes.supervision.pools.pool_table import read_health
+from custodes.supervision.record.clock import now
+from custodes.supervision.record.history import recorded
+from custodes.supervision.record.project_file import ProjectFile
 from custodes.supervision.work import PoolState
 
 DECISION_WORDS: dict[Decision, str] = {

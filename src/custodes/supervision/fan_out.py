@@ -14,11 +14,10 @@ import anyio
 from custodes.actors import ActorError, ActorRef, ChildSpec
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.account import Account
-from custodes.supervision.budget import Ledger, Spending
+from custodes.supervision.budgets.account import Account
+from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.child import Child, ChildActor, Run, new_run_id
-from custodes.supervision.events import ChildEnded, ChildQueued
-from custodes.supervision.job import (
+from custodes.supervision.dispatching.job import (
     Delegated,
     Frozen,
     Job,
@@ -29,17 +28,18 @@ from custodes.supervision.job import (
     Unsupervised,
     freeze,
 )
+from custodes.supervision.dispatching.past_tree import PastTree
+from custodes.supervision.dispatching.reserving import reserved, unless_short
+from custodes.supervision.dispatching.resume import resumed
+from custodes.supervision.dispatching.slots import Slots
+from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.outcomes import cancelled, error_type, proposed, record_unrun, refused
-from custodes.supervision.past_tree import PastTree
-from custodes.supervision.records import Group, of_run
-from custodes.supervision.reserving import reserved, unless_short
-from custodes.supervision.resume import resumed
-from custodes.supervision.slots import Slots
+from custodes.supervision.record.records import Group, of_run
 from custodes.supervision.work import Budget, Outcome, Refusal, RefusalCategory, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
-    from custodes.supervision.asks import Permissions
+    from custodes.supervision.asks.permission_asks import Permissions
     from custodes.supervision.conversation import Conversation
     from custodes.supervision.tree import Tree
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from custodes.supervision.asks import Asks
+from custodes.supervision.asks.permission_asks import Asks
 
 if TYPE_CHECKING:  # they use what is here
     from custodes.supervision.child import Child
     from custodes.supervision.conversation import Conversation
-    from custodes.supervision.nest import Nest
+    from custodes.supervision.nesting.nest import Nest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

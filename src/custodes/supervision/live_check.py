@@ -13,11 +13,11 @@ import msgspec
 
 from custodes.adapters.port import DispatchRequest, Failure, Progress, Usage
 from custodes.adapters.registry import Registry
-from custodes.supervision.attempt import evidence_of
 from custodes.supervision.child import new_run_id
+from custodes.supervision.dispatching.attempt import evidence_of
+from custodes.supervision.dispatching.prompt import prompt_for
+from custodes.supervision.dispatching.runtime_call import call_runtime
 from custodes.supervision.evidence import schema_for
-from custodes.supervision.prompt import prompt_for
-from custodes.supervision.runtime_call import call_runtime
 
 QUESTION = (
     "This is a check of the connection. Use no tool and read no file; say in the summary that you are ready."

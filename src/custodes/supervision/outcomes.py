@@ -14,8 +14,8 @@ from custodes.adapters.port import Failure
 from custodes.policy.explain import Estimate
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
-from custodes.supervision.admission import Record
-from custodes.supervision.records import Group, refused_row
+from custodes.supervision.pools.admission import Record
+from custodes.supervision.record.records import Group, refused_row
 from custodes.supervision.work import Attempt, Outcome, Refusal, Work
 from custodes.telemetry import Lineage, envelope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from custodes.policy import wording
 from custodes.policy.routing import Route
-from custodes.supervision.admission import Refused
+from custodes.supervision.pools.admission import Refused
 from custodes.supervision.work import Refusal, Shortfall, Waiting
 
 

@@ -11,12 +11,12 @@ import anyio
 
 from custodes.adapters.registry import Registry
 from custodes.policy.settings import Settings
-from custodes.supervision.asks import Permissions
-from custodes.supervision.client import Client
+from custodes.supervision.asks.permission_asks import Permissions
 from custodes.supervision.conversation import Conversation
+from custodes.supervision.dispatching.job import HostDispatch
 from custodes.supervision.event_log import EVENTS_KEPT, EventLog
 from custodes.supervision.events import Event, Observer
-from custodes.supervision.job import HostDispatch
+from custodes.supervision.nesting.client import Client
 from custodes.supervision.outlook import Outlook
 from custodes.supervision.tree import Tree
 

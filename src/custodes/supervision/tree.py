@@ -19,19 +19,19 @@ from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, StartFai
 from custodes.policy.history import Past
 from custodes.policy.settings import Settings
 from custodes.store import Database, StoreError
-from custodes.supervision.asks import Asks
-from custodes.supervision.clock import now
-from custodes.supervision.health import HealthActor
-from custodes.supervision.history import recorded
-from custodes.supervision.job import Emit, Services
-from custodes.supervision.lease_actor import HeartActor, LeaseActor
-from custodes.supervision.leases import Leases
+from custodes.supervision.asks.owner import OwnerActor
+from custodes.supervision.asks.permission_asks import Asks
+from custodes.supervision.dispatching.job import Emit, Services
+from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.live import Live
 from custodes.supervision.outlook import Outlook
-from custodes.supervision.owner import OwnerActor
-from custodes.supervision.recovery import close_dead_owners
-from custodes.supervision.schema import DATABASE, MIGRATIONS
-from custodes.supervision.slots import Slots
+from custodes.supervision.pools.health import HealthActor
+from custodes.supervision.record.clock import now
+from custodes.supervision.record.history import recorded
+from custodes.supervision.record.recovery import close_dead_owners
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
+from custodes.supervision.writers.lease_actor import HeartActor, LeaseActor
+from custodes.supervision.writers.leases import Leases
 from custodes.telemetry import attach, capture, current_tracer
 
 if TYPE_CHECKING:  # each needs its tree

@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from custodes import Outcome
 from custodes.supervision.events import ChildEnded, ChildQueued
-from custodes.supervision.records import AttemptRow
+from custodes.supervision.record.records import AttemptRow
 from support.fan_outs import budgets
 from support.fan_outs.life import A_MOMENT, ADMISSION_S, MORE_S, WALL, Life, calls_by_run
 from support.puppets import Violation

@@ -14,13 +14,13 @@ import trio
 
 from custodes import Budget, FanOut, Outcome, Work
 from custodes.adapters.port import DispatchRequest, Failure
-from custodes.supervision.breaker import Pool
 from custodes.supervision.child import Child
-from custodes.supervision.clock import Now
 from custodes.supervision.events import ChildQueued, Event
-from custodes.supervision.lease import ScopeLease
-from custodes.supervision.records import AttemptRow
-from custodes.supervision.recovery import Survivor
+from custodes.supervision.pools.breaker import Pool
+from custodes.supervision.record.clock import Now
+from custodes.supervision.record.records import AttemptRow
+from custodes.supervision.record.recovery import Survivor
+from custodes.supervision.writers.lease import ScopeLease
 from support.fan_outs.spans import SpanJournal
 from support.fan_outs.temper import Temper
 

@@ -13,28 +13,21 @@ import msgspec
 import pytest
 
 from custodes import FanOut
-from custodes.supervision import (
-    account,
-    attempt,
-    breaker,
-    budget,
-    dispatch,
-    fan_out,
-    health,
-    health_fold,
-    outcomes,
-    records,
-    scopes,
-)
-from custodes.supervision.account import Account
-from custodes.supervision.attempt import AttemptRun
-from custodes.supervision.breaker import Pool, Settled
+from custodes.supervision import fan_out, outcomes
+from custodes.supervision.budgets import account, budget
+from custodes.supervision.budgets.account import Account
 from custodes.supervision.child import Child
-from custodes.supervision.dispatch import Dispatch
+from custodes.supervision.dispatching import attempt, dispatch
+from custodes.supervision.dispatching.attempt import AttemptRun
+from custodes.supervision.dispatching.dispatch import Dispatch
 from custodes.supervision.evidence import ReviewerEvidence
-from custodes.supervision.leases import Leases
-from custodes.supervision.nest import Nest
+from custodes.supervision.nesting.nest import Nest
+from custodes.supervision.pools import breaker, health, health_fold
+from custodes.supervision.pools.breaker import Pool, Settled
+from custodes.supervision.record import records
 from custodes.supervision.work import Outcome
+from custodes.supervision.writers import scopes
+from custodes.supervision.writers.leases import Leases
 from custodes.telemetry.span_handle import SpanHandle, error_type_of
 from support.fan_outs import budgets, invariants
 from support.fan_outs.life import Life

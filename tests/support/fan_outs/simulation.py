@@ -20,9 +20,12 @@ import trio.testing
 
 from custodes.adapters.registry import Registry
 from custodes.adapters.trust import trust
-from custodes.supervision import leases, owner, records, recovery, tree
-from custodes.supervision.lease_table import load_leases
-from custodes.supervision.pool_table import load_pools
+from custodes.supervision import tree
+from custodes.supervision.asks import owner
+from custodes.supervision.pools.pool_table import load_pools
+from custodes.supervision.record import records, recovery
+from custodes.supervision.writers import leases
+from custodes.supervision.writers.lease_table import load_leases
 from support.fan_outs import parents
 from support.fan_outs.invariants import INVARIANTS
 from support.fan_outs.life import Life

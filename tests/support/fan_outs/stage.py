@@ -24,9 +24,9 @@ from custodes.adapters.port import (
     Usage,
 )
 from custodes.adapters.process_errors import LeftBehind, Survivor
-from custodes.supervision.account import Account
+from custodes.supervision.budgets.account import Account
 from custodes.supervision.child import new_run_id
-from custodes.supervision.client import Client
+from custodes.supervision.nesting.client import Client
 from custodes.supervision.work import NO_LIMITS
 from support.fan_outs.life import Call, Leftover, Life, Nested, Used, draw_work
 from support.puppets import ScriptedError

@@ -40,8 +40,8 @@ async def demo(
 
     from custodes.cli.conduct import conduct, session_adapter
     from custodes.cli.demo.provider import Quota, serving
-    from custodes.supervision.plan import load_plan
-    from custodes.supervision.plan_run import Begun, PlanEnd, run_plan
+    from custodes.supervision.plans.plan import load_plan
+    from custodes.supervision.plans.plan_run import Begun, PlanEnd, run_plan
 
     quotas = {"swift-1": Quota(1, SWIFT_WAIT_S), "deep-1": Quota(None, 0), "steady-1": Quota(None, 0)}
     with (

@@ -1,0 +1,1 @@
+"""One piece of work, from frozen to settled."""

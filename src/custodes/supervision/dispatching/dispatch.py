@@ -1,0 +1,384 @@
+"""Admit, run, settle, fall back: the one executor of a piece of work and the only caller of a runtime.
+
+Each turn of its loop holds the scope (where the work is mutable) and a slot, asks the health actor to
+admit one of the frozen candidates, runs it, and settles. What was frozen when the child was made can only
+shrink here: disabling, eligibility, trust, readiness and health are read live at each admission.
+
+The scope is taken before the slot: a writer that waits for its turn keeps no slot from anybody.
+
+No two dispatches ever wait for each other. What may be waited for comes in one order: a place among those
+alive (new work only), a scope, the fan-out's slot, the host's slot; whoever waits for one holds none of a
+later kind. Who holds a slot waits for nobody but its runtime. Who holds a scope or a place among those alive
+may besides wait for nested work of its own; that needs no place among those alive, comes before new work
+where it waits for a slot, and of scopes waits for nothing but what waits downwards, too
+(`scopes.reaches_outside`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from custodes.actors import ActorError
+from custodes.adapters.port import Failure
+from custodes.adapters.registry import Registry
+from custodes.policy.catalog import Catalog
+from custodes.policy.routing import Route
+from custodes.policy.settings import SettingsError
+from custodes.policy.trigger import applies
+from custodes.supervision.artifacts import verified
+from custodes.supervision.dispatching.attempt import AttemptRun, BudgetSpentError
+from custodes.supervision.dispatching.job import Job, Services
+from custodes.supervision.dispatching.repair import Repair
+from custodes.supervision.dispatching.runtime_call import CANCEL_GRACE_S, PROOF_BOUND_S
+from custodes.supervision.dispatching.slots import Places
+from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
+from custodes.supervision.evidence import Evidence
+from custodes.supervision.outcomes import metadata_of, record_unrun
+from custodes.supervision.pools.admission import Admission, Admit, Candidate, Refused
+from custodes.supervision.pools.health import admit, withdraw
+from custodes.supervision.pools.health_view import adapter_of
+from custodes.supervision.record.records import AttemptStart
+from custodes.supervision.refusal import budget_refusal, capacity_refusal
+from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status, failed_status
+from custodes.supervision.writers.leases import Hold, ScopeRefusedError
+from custodes.supervision.writers.scopes import READ_ONLY, Scope, resolve
+from custodes.telemetry import SpanHandle
+
+LEAST_PAUSE_S = 1.0
+"""Between a limit and the next ask of work that may wait: the ask then tells how long the wait really is."""
+
+
+def may_try_again(failure: Failure, mutable: bool) -> bool:
+    """Whether another runtime may be given the work after this failure (design, section 4).
+
+    Only what is retryable; and only read-only work, or work that is known to have failed before the
+    runtime accepted it. So a timeout never, a server error for read-only work only.
+    """
+    if failure.left:  # something of it may still be at work
+        return False
+    return failure.retryable and (not mutable or (failure.outcome == "known_failed" and not failure.accepted))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """Nobody lets the work in; it may ask again in so many seconds."""
+
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class Dispatch:
+    """Performs one job. ``attempts`` can be read at any time: what a cancelled job had come to."""
+
+    job: Job
+    services: Services
+    span: SpanHandle
+    attempts: list[Attempt] = field(default_factory=list)
+    _withdrawn: int = 0
+    _places: Places = field(init=False)
+    _alive: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        slots = (self.job.fan_slots, self.services.slots)
+        self._places = Places(*(each for each in slots if each is not None))
+        self._alive = Places(self.services.alive)
+
+    async def perform(self) -> Outcome:
+        """Do the work. Cancelled, the running attempt is ended and settled before the cancel goes on."""
+        try:
+            scope = resolve(self.services.project, self.job.work.scope) if self.job.mutable else READ_ONLY
+        except (OSError, ValueError) as error:
+            wrong = getattr(error, "strerror", None) or error
+            return await self._refused(self._refusal("invalid", f"a scope is no path: {wrong}"))
+        wait_until = anyio.current_time() + self.job.work.wait
+        while True:
+            try:
+                async with self._turn(scope) as hold:
+                    end = await self._work_through(wait_until, hold)
+            except ScopeRefusedError as error:
+                return await self._refused(self._refusal(error.category, str(error)))
+            if hold.lost and self.attempts:
+                return self._fenced_off(hold)
+            if isinstance(end, Outcome):
+                return end
+            self._emit(ChildWaiting, reason="recovery", seconds=end.seconds)
+            await anyio.sleep(end.seconds)
+
+    def outcome(
+        self,
+        status: Status,
+        *,
+        evidence: Evidence | None = None,
+        failure: Failure | None = None,
+        refusal: Refusal | None = None,
+    ) -> Outcome:
+        job = self.job
+        return Outcome(
+            run_id=job.run_id,
+            role=job.role,
+            name=job.work.label,
+            status=status,
+            evidence=evidence,
+            failure=failure,
+            refusal=refusal,
+            attempts=tuple(self.attempts),
+            metadata=self._metadata(),
+        )
+
+    def _metadata(self) -> dict[str, Any]:
+        if not self.attempts:
+            return {}
+        last = self.attempts[-1]
+        adapter = self.job.question.catalog.find(last.adapter)
+        return metadata_of(self.job.role, adapter.descriptor.provider if adapter else "", last)
+
+    @asynccontextmanager
+    async def _turn(self, scope: Scope) -> AsyncIterator[Hold]:
+        alive = self._alive
+        async with AsyncExitStack() as held:
+            hold = await held.enter_async_context(self._scope(scope))
+            if self.job.under is not None:
+                alive.take_beyond()
+                held.callback(alive.give_back)
+            elif alive.full:
+                await held.aclose()  # a scope is not kept from nested work that those alive wait for
+                self._emit(ChildWaiting, reason="slot")
+                await alive.take()
+                held.callback(alive.give_back)
+                hold = await held.enter_async_context(self._scope(scope))
+            else:
+                await alive.take()
+                held.callback(alive.give_back)
+            if self._places.full:
+                self._emit(ChildWaiting, reason="slot")
+            await self._places.take("new" if self.job.under is None else "nested")
+            held.callback(self._places.give_back)
+            yield hold
+
+    def _leave(self) -> None:
+        """Keep the scope alone: nothing of the work runs any more."""
+        self._places.give_back()
+        self._alive.give_back()
+
+    def _scope(self, scope: Scope) -> AbstractAsyncContextManager[Hold]:
+        return self.services.leases.hold(
+            self.job.run_id, scope, lambda: self._emit(ChildWaiting, reason="scope"), self.job.writer
+        )
+
+    async def _work_through(self, wait_until: float, hold: Hold) -> Outcome | _Pause:
+        """Try the candidates in order until one has done the work, or none may try any more."""
+        job, candidates = self.job, self.job.candidates
+        covers: str | None = None
+        while True:
+            answer = await self._admit(candidates, hold)
+            if isinstance(answer, Refusal):
+                self._emit(AttemptRefused, refusal=answer)
+                pause = answer.retry_after_s
+                if pause is not None and anyio.current_time() + pause <= wait_until:
+                    return _Pause(pause)
+                return await self._refused(answer)
+            route, admission, registry = answer
+            if covers is None and route != job.candidates[0]:
+                covers = "capacity"
+            end = await self._attempt(route, admission, registry, hold, covers=covers)
+            if isinstance(end, Outcome):
+                return end
+            failure, repair = end
+            if repair is not None and not job.mutable:
+                return await self._repaired(route, repair, hold, failure)
+            if may_try_again(failure, job.mutable):
+                candidates = tuple(other for other in candidates if other.pool != route.pool)
+                covers = failure.category
+                if candidates:
+                    continue
+                if failure.category == "capacity" and anyio.current_time() + LEAST_PAUSE_S <= wait_until:
+                    return _Pause(LEAST_PAUSE_S)
+            return self.outcome(failed_status(failure, job.mutable), failure=failure)
+
+    async def _attempt(
+        self,
+        route: Route,
+        admission: Admission,
+        registry: Registry,
+        hold: Hold,
+        *,
+        covers: str | None = None,
+        repair: Repair | None = None,
+    ) -> Outcome | tuple[Failure, Repair | None]:
+        """How the work ended with this attempt; else why it failed, and the turn that may mend it."""
+        number = self._number
+        run = AttemptRun(
+            self.job,
+            self.services,
+            route,
+            admission,
+            registry,
+            number=number,
+            covers=covers,
+            hold=hold,
+            places=self._places,
+            leave=self._leave,
+            repair=repair,
+        )
+        try:
+            evidence, failure = await run.perform(self.span, self.attempts)
+        except BudgetSpentError as error:
+            return self.outcome("cancelled", refusal=budget_refusal(error.shortfall, route))
+        if failure is not None:
+            return failure, run.mends
+        if evidence is not None:
+            evidence = await verified(evidence, self.services.project)
+        return self.outcome("done", evidence=evidence)
+
+    async def _repaired(self, route: Route, repair: Repair, hold: Hold, failure: Failure) -> Outcome:
+        """One more turn on the same route, admitted like any attempt, and never a second one. Where it is
+        not let in, what the first turn came to stands."""
+        answer = await self._admit((route,), hold)
+        if isinstance(answer, Refusal):
+            self._emit(AttemptRefused, refusal=answer)
+            return self.outcome(failed_status(failure, self.job.mutable), failure=failure)
+        end = await self._attempt(*answer, hold, repair=repair)
+        if isinstance(end, Outcome):
+            return end
+        return self.outcome(failed_status(end[0], self.job.mutable), failure=end[0])
+
+    async def _admit(
+        self, candidates: tuple[Route, ...], hold: Hold
+    ) -> tuple[Route, Admission, Registry] | Refusal:
+        """A ticket for the first candidate that may run now, with the adapters as they then were; or why
+        none may."""
+        job, services = self.job, self.services
+        if (late := job.account.may_start()) is not None:
+            return budget_refusal(late, job.candidates[0])
+        try:
+            settings = services.settings.read()
+        except SettingsError as error:
+            return self._refusal("settings", str(error))
+        if applies(settings.policy, settings.module_enabled, job.work.complexity) == "off":
+            return self._refusal(
+                "disabled", "supervision was disabled meanwhile; `cos supervision enable` enables it"
+            )
+        services.slots.limit = settings.policy.max_parallel
+        services.alive.limit = settings.policy.max_live
+        outlook = services.outlook.now()
+        registry, catalog = outlook.registry, outlook.catalog
+        live, unavailable = _live(candidates, catalog)
+        passed_over = (*job.passed_over, *unavailable)
+        if not live:
+            return self._refusal("unavailable", unavailable[0], (*job.passed_over, *unavailable[1:]))
+        described = [(route, registry.descriptors[route.adapter]) for route in live]
+        live, short = job.account.reserve(job.run_id, job.work, described)
+        if not live:
+            return budget_refusal(short[0], described[0][0], (*passed_over, *map(str, short[1:])))
+        passed_over = (*passed_over, *map(str, short))
+        ask = Admit(
+            candidates=tuple(_candidate(route, catalog) for route in live),
+            attempt=AttemptStart(
+                run_id=job.run_id,
+                number=self._number,
+                conversation=job.conversation,
+                role=job.role,
+                name=job.work.label,
+                mutable=job.mutable,
+                parent_run=job.parent_run,
+                fan_out=job.fan_out,
+                trace=self.span.lineage(),
+            ),
+            cooldown=settings.policy.cooldown,
+            scope_lease=hold.id,
+            lease_s=max(route.timeout_s for route in live) + CANCEL_GRACE_S + PROOF_BOUND_S,
+        )
+        try:
+            answer = await admit(services.health, ask)
+        except ActorError as error:
+            return self._refusal("unavailable", f"the health of its pool cannot be asked: {error}")
+        if isinstance(answer, Refused):
+            self._trace_blocked(answer)
+            return capacity_refusal(answer, job.candidates[0], passed_over)
+        self._trace_blocked(answer.before)
+        route = live[answer.candidate]
+        descriptor = registry.descriptors[route.adapter]
+        if (gone := job.account.begin(job.run_id, job.work, route, descriptor)) is not None:
+            await withdraw(services.health, ask)
+            self._withdrawn += 1
+            return budget_refusal(gone, route, passed_over)
+        return route, answer, registry
+
+    def _trace_blocked(self, refused: Refused) -> None:
+        """A span for each candidate that did not let the work in."""
+        for pool in refused.waiting:
+            self.services.tracer.blocked(
+                self.span,
+                adapter=adapter_of(pool.pool),
+                pool=pool.pool,
+                category="capacity",
+                health_state=pool.state,
+                retry_after_s=pool.recovery_s,
+            )
+        for each in refused.unavailable:
+            self.services.tracer.blocked(
+                self.span, adapter=each.adapter, pool=each.pool, category=each.category
+            )
+
+    @property
+    def _number(self) -> int:
+        """Of the next row: one that was let in and then withdrawn has its own."""
+        return len(self.attempts) + self._withdrawn + 1
+
+    def _fenced_off(self, hold: Hold) -> Outcome:
+        """Somebody else may have written there meanwhile: what it says of its work is not passed on."""
+        failure = Failure(category="provider", reason=hold.lost, accepted=True, left=hold.left)
+        return self.outcome("unknown", failure=failure)
+
+    def _refusal(self, category: RefusalCategory, reason: str, passed_over: tuple[str, ...] = ()) -> Refusal:
+        return Refusal(
+            category=category, reason=reason, route=self.job.candidates[0], passed_over=passed_over
+        )
+
+    async def _refused(self, refusal: Refusal) -> Outcome:
+        outcome = self.outcome("refused", refusal=refusal)
+        await record_unrun(
+            self.services.health,
+            self.job.conversation,
+            outcome,
+            number=self._number,
+            mutable=self.job.mutable,
+            parent_run=self.job.parent_run,
+            fan_out=self.job.fan_out,
+            trace=self.span.lineage(),
+        )
+        return outcome
+
+    def _emit(self, event: type[Event], **fields: object) -> None:
+        self.services.emit(event, self.job.conversation, self.job.run_id, **fields)
+
+
+def _candidate(route: Route, catalog: Catalog) -> Candidate:
+    adapter = catalog.find(route.adapter)
+    return Candidate(
+        pool=route.pool,
+        adapter=route.adapter,
+        model=route.model,
+        effort=route.effort,
+        fingerprint=(adapter and adapter.fingerprint) or None,
+    )
+
+
+def _live(candidates: tuple[Route, ...], catalog: Catalog) -> tuple[tuple[Route, ...], tuple[str, ...]]:
+    """The candidates whose adapter is still eligible and ready, and why each other one is not."""
+    live: list[Route] = []
+    reasons: list[str] = []
+    for route in candidates:
+        adapter = catalog.find(route.adapter)
+        if adapter is None:
+            reasons.append(str(catalog.not_eligible(route.adapter)))
+        elif not adapter.ready:
+            reasons.append(f"adapter '{route.adapter}' is unavailable: {adapter.reason}")
+        else:
+            live.append(route)
+    return tuple(live), tuple(reasons)

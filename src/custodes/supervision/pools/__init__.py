@@ -1,0 +1,1 @@
+"""Capacity: the breaker of each model pool, folded and kept by one actor."""
