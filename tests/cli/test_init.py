@@ -21,13 +21,50 @@ def always_there(project: Path) -> set[str]:
     return {one.id for one in nothing_of_its_own if one.can("dispatch")}
 
 
-def test_it_writes_the_agents_it_found_and_the_next_command(cos: Cos, project: Path) -> None:
+def put_agent(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose only agent is that one; its program is not meant to be run."""
+    program = tmp_path / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_it_writes_the_agents_it_found_and_the_next_command(
+    cos: Cos, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_agent("codex", tmp_path, monkeypatch)
     answer = cos("init", "--format", "json")
     assert answer.code == 0
     assert answer.document["wrote"] == [".coding-os/.gitignore", ".coding-os.yaml"]
     assert "cos supervision enable" in answer.document["next"]
     found = {one["id"] for one in answer.document["runtimes"] if one["found"]}
     assert set(agents_of(project)) == found >= always_there(project)
+
+
+def test_where_nothing_is_ready_it_says_so_and_what_each_wants(
+    cos: Cos, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    answer = cos("init")
+    assert answer.code == 0
+    assert "not ready: no program is named; name one in .coding-os/adapters/" in answer.out
+    assert answer.out.splitlines()[-1].startswith("nothing here is ready to take work: ")
+    assert "cos dispatch" not in answer.out
+
+
+def test_an_agent_that_came_later_is_told_and_the_file_stays(
+    cos: Cos, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    cos("init")
+    before = (project / ".coding-os.yaml").read_bytes()
+    put_agent("codex", tmp_path, monkeypatch)
+    answer = cos("init")
+    assert "found here and not among its agents: codex; to use one, add it there" in answer.out
+    assert (project / ".coding-os.yaml").read_bytes() == before
+    (project / ".coding-os.yaml").write_text("agents: [codex]\n")
+    assert "not among its agents" not in cos("init").out
 
 
 def test_an_endpoint_is_found_by_its_variables(

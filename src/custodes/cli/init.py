@@ -26,12 +26,22 @@ _HEADER = """\
 """
 
 
+_NEXT = ("cos supervision enable", "cos supervision show", 'cos dispatch --role reviewer "…"')
+_MARKS = {
+    (True, True): ("found", "green"),
+    (True, False): ("not ready", "yellow"),
+    (False, False): ("not found", "dim"),
+}
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """An adapter this machine could use, or not, and by what that was seen."""
+    """An adapter this machine could use, or not, and by what that was seen. One that was found and is not
+    ``ready`` wants what ``reason`` says first: a program named, its folder trusted, a key."""
 
     id: str
     label: str
     found: bool
+    ready: bool
     reason: str
 
 
@@ -40,7 +50,10 @@ class Initialised(msgspec.Struct, frozen=True, kw_only=True):
     wrote: tuple[str, ...]
     kept: tuple[str, ...]
     runtimes: tuple[Found, ...]
+    unlisted: tuple[str, ...]
+    """Found here, and not among the agents of a file that was kept."""
     next: tuple[str, ...]
+    """The commands that come next; none where nothing here is ready to take work."""
 
 
 def init(
@@ -58,13 +71,20 @@ def init(
         write_json(result)
         return DONE
     for runtime in result.runtimes:
-        mark = paint("found", "green") if runtime.found else paint("not found", "dim")
+        mark = paint(*_MARKS[runtime.found, runtime.ready])
         write(f"{runtime.id:<12} {mark}: {runtime.reason}")
     for name in result.wrote:
         write(f"wrote {name}")
     for name in result.kept:
         write(f"kept {name} as it is")
-    write("next:")
+    if result.unlisted:
+        write(f"found here and not among its agents: {', '.join(result.unlisted)}; to use one, add it there")
+    if not result.next:
+        write(
+            "nothing here is ready to take work: install one of these and log in, or do what one of them says"
+        )
+    else:
+        write("next:")
     for command in result.next:
         write(f"  {command}")
     return DONE
@@ -72,7 +92,7 @@ def init(
 
 def initialise(project: Path) -> Initialised:
     """:raises CliError: a file cannot be written."""
-    from custodes.adapters.agents import PROJECT_FILE
+    from custodes.adapters.agents import PROJECT_FILE, read_agents
 
     runtimes = look(project)
     agents = [runtime.id for runtime in runtimes if runtime.found]
@@ -84,12 +104,15 @@ def initialise(project: Path) -> Initialised:
         (PROJECT_FILE, f"{_HEADER}agents:\n{ids}" if ids else f"{_HEADER}agents: []\n"),
     ):
         (wrote if _write_new(project / name, text) else kept).append(name)
+    listed = read_agents(project)
+    ready = any(runtime.ready and runtime.id in listed for runtime in runtimes)
     return Initialised(
         project=str(project),
         wrote=tuple(wrote),
         kept=tuple(kept),
         runtimes=runtimes,
-        next=("cos supervision enable", "cos supervision show", 'cos dispatch --role reviewer "…"'),
+        unlisted=tuple(runtime.id for runtime in runtimes if runtime.ready and runtime.id not in listed),
+        next=_NEXT if ready else (),
     )
 
 
@@ -121,14 +144,11 @@ def look(project: Path) -> tuple[Found, ...]:
             if not given and here:
                 reason = f"its address is {descriptor.endpoint.base_url}"
         else:
-            here = True
-            missing = registry.readiness(descriptor.id).reason
-            reason = (
-                f"runs programs of yours; {missing}"
-                if missing
-                else "runs the programs that the project names"
-            )
-        found.append(Found(id=descriptor.id, label=descriptor.label, found=here, reason=reason))
+            here, reason = True, "runs the programs that the project names"
+        readiness = registry.readiness(descriptor.id)
+        ready = here and readiness.ready
+        reason = readiness.reason if here and not ready else reason
+        found.append(Found(id=descriptor.id, label=descriptor.label, found=here, ready=ready, reason=reason))
     programs = {one.id for one in registry.descriptors.values() if one.readiness.programs}
     return tuple(sorted(found, key=lambda one: (not one.found, one.id in programs, one.id)))
 

@@ -171,11 +171,12 @@ def _changed(git: str, project: Path) -> None:
 def _what_next() -> None:
     from custodes.cli.init import look
 
-    found = [runtime for runtime in look(Path()) if runtime.found]
+    ready = [runtime.id for runtime in look(Path()) if runtime.ready]
+    agents = f"would configure: {', '.join(ready)}" if ready else "would say what each agent wants first"
     write()
     write(f"{paint('next', 'bold')}, in a project of yours:")
     if shutil.which("cos") is None:
         write(f'  export PATH="{Path(sys.executable).parent}:$PATH"   brings cos along')
-    write(f"  cos init                 would configure: {', '.join(r.id for r in found)}")
+    write(f"  cos init                 {agents}")
     write("  cos supervision enable   turns supervision on; cos supervision show says what it would do")
     write('  cos dispatch --role reviewer "What in this project would you change first?"')
