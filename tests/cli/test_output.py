@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from custodes.cli.output import paint, plain, write
+from custodes.cli.output import complain, paint, plain, write
 from support.cos import Terminal
 
 
@@ -20,6 +20,11 @@ def test_foreign_text_is_one_bounded_line_without_control_characters() -> None:
     assert plain("a\r\nb\x1b[2Jc\x07\x9bd") == "a b[2Jcd"
     assert plain("src/\u202egpj.exe\u2066") == "src/gpj.exe"
     assert plain("x" * 500) == "x" * 399 + "…"
+
+
+def test_an_error_that_quotes_a_file_cannot_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    complain("adapter.yaml: unknown key '\x1b[2J\x9b\u202e'\n  on a second line")
+    assert capsys.readouterr().err == "adapter.yaml: unknown key '[2J'\n  on a second line\n"
 
 
 @pytest.mark.parametrize(

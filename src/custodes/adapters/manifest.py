@@ -1,7 +1,7 @@
 """One YAML file read as data: bounded, never followed out of place, its errors with file and line.
 
 A file of a repository that nobody has looked at yet is read here, so nothing in it may hang, flood or
-run: only regular files, at most `MAX_BYTES`, at most `MAX_NODES` values once aliases are followed.
+run: only regular files, at most `MAX_BYTES`, and of what they hold no more than `yaml_text` takes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 from custodes.adapters.errors import DescriptorError
 
 MAX_BYTES = 1 << 20
-MAX_NODES = 50_000
 
 Identity = tuple[int, int, int, int, int]
 
@@ -63,58 +62,36 @@ def parse_mapping(path: Path, data: bytes) -> dict[str, Any]:
 
     :raises DescriptorError: not UTF-8, not YAML, a duplicate key, no mapping, or too large once expanded.
     """
-    from ruamel.yaml import YAML  # a fifth of a second to import: only where a file is really read
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from custodes.adapters import yaml_text  # its own import takes long: only where a file is really read
 
     try:
-        value = YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))
+        value = yaml_text.load(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DescriptorError(f"{path}: is not UTF-8 text (byte {error.start})") from error
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f", line {mark.line + 1}" if mark else ""
-        # ruamel's own text goes on with a link and advice on its API; its first line says it all.
-        problem = (str(error.problem or error.context or "not YAML").splitlines() or ["not YAML"])[0]
-        raise DescriptorError(f"{path}{line}: not readable as YAML: {problem}") from error
-    except (YAMLError, RecursionError, ValueError) as error:
-        problem = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DescriptorError(f"{path}: not readable as YAML: {problem}") from error
+    except yaml_text.YamlError as error:
+        line = f", line {error.line}" if error.line else ""
+        raise DescriptorError(f"{path}{line}: not readable as YAML: {error.problem}") from error
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise DescriptorError(f"{path}: must be a mapping of keys, but is {_kind(value)}")
-    _bound(path, value)
+    _check_keys(path, value)
     return value
 
 
-def _bound(path: Path, value: Any) -> None:
-    """Refuse a document whose aliases unfold without end before anything walks it."""
-    seen = 0
+def _check_keys(path: Path, value: Any) -> None:
     pending = [value]
     while pending:
         here = pending.pop()
-        seen += 1
-        if seen > MAX_NODES:
-            raise DescriptorError(f"{path}: unfolds to more than {MAX_NODES} values (aliases?)")
         if isinstance(here, dict):
             for key in here:
                 if not isinstance(key, str):
                     raise DescriptorError(f"{path}: the key {key!r} must be text (put it in quotes)")
-                _check_unicode(path, key)
             pending.extend(here.values())
         elif isinstance(here, list):
             pending.extend(here)
-        elif isinstance(here, str):
-            _check_unicode(path, here)
-
-
-def _check_unicode(path: Path, text: str) -> None:
-    """Refuse what could be neither stored nor sent: YAML's escapes can write half a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DescriptorError(f"{path}: {text[:40]!r} holds a character that is no Unicode text") from None
 
 
 def _kind(value: Any) -> str:
-    return "a list" if isinstance(value, list) else f"the value {value!r}"[:80]
+    """What it is instead, without quoting it."""
+    return "a list" if isinstance(value, list) else "a text" if isinstance(value, str) else "one value"

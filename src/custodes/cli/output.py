@@ -58,9 +58,10 @@ def write(text: str = "", stream: TextIO | None = None) -> None:
 
 
 def complain(text: str) -> None:
-    """One line to stderr; a closed stderr is nobody's failure."""
+    """A line, or several, to stderr, without control characters: what is wrong may be quoted from a file of
+    somebody else's. A closed stderr is nobody's failure."""
     with contextlib.suppress(OSError):
-        write(text, sys.stderr)
+        write(_CONTROL.sub("", text), sys.stderr)
 
 
 def write_json(value: Any) -> None:

@@ -61,7 +61,7 @@ def step(step_id: str, *needs: str, **fields: object) -> str:
         ("pattern: group\nsteps:\n" + step("a") + step("b"), "at least two steps and one that weighs"),
         ("max_backtracks: 11\nsteps:\n" + step("a"), "max_backtracks: 11 is no number from 0 to 10"),
         # What a YAML reader trips over itself: a day there is none of, numbers and depths without end.
-        ("steps:\n" + step("a", timeout="2020-99-99"), "not readable as YAML"),
+        ("steps:\n" + step("a", timeout="2020-99-99"), "Expected `float | null`, got `str`"),
         ("steps:\n" + step("a", timeout="9" * 5000), "not readable as YAML"),
         ("steps: " + "[" * 5000 + "]" * 5000, "not readable as YAML"),
         ("steps:\n" + step('"a\\ud800"'), "no Unicode text"),

@@ -14,6 +14,8 @@ from custodes.adapters.port import ProfileSetting
 
 KEYS = {"base_url": "base_url", "provider": "provider", "model": "default"}
 """Our field, and Hermes's key below ``model``."""
+_VERSION = (1, 1)
+"""Of YAML, as Hermes reads it."""
 
 
 class MalformedError(Exception):
@@ -22,20 +24,12 @@ class MalformedError(Exception):
 
 def parse(text: str) -> dict[str, Any]:
     """The whole document. :raises MalformedError: it is no YAML mapping, or names a key twice."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from custodes.adapters import yaml_text
 
-    yaml = YAML(typ="safe", pure=True)
-    yaml.version = (1, 1)
     try:
-        value = yaml.load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}: " if mark else ""
-        # The problem alone: the rest of ruamel's message quotes the line, and with it what it holds.
-        raise MalformedError(f"{where}{(str(error.problem or 'not YAML').splitlines() or [''])[0]}") from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise MalformedError(f"not readable as YAML ({type(error).__name__})") from None
+        value = yaml_text.load(text, _VERSION)
+    except yaml_text.YamlError as error:
+        raise MalformedError(str(error)) from None
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -71,15 +65,14 @@ def with_setting(document: Mapping[str, Any], wanted: ProfileSetting) -> dict[st
 
 def respelled(text: str, wanted: ProfileSetting, result: Mapping[str, Any]) -> str | None:
     """``text`` with the values spliced in, comments and all; None where that would not read as ``result``."""
-    from ruamel.yaml import YAML
     from ruamel.yaml.nodes import MappingNode, ScalarNode
 
-    root = YAML().compose(text)
-    pairs = root.value if isinstance(root, MappingNode) else []
-    model = next((value for key, value in pairs if key.value == "model"), None)
+    from custodes.adapters import yaml_text
+
+    model = yaml_text.pairs(yaml_text.compose(text, _VERSION)).get("model")
     if not isinstance(model, MappingNode) or model.flow_style or not model.value:
         return None
-    known = {key.value: value for key, value in model.value}
+    known = yaml_text.pairs(model)
     first = model.value[0][0]
     splices: list[tuple[int, int, str]] = []
     for field, key in KEYS.items():
