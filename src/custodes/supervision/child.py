@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
+import anyio.lowlevel
 from msgspec.structs import replace
 
-from custodes.actors import Actor, ActorError, ActorStopped, Message
+from custodes.actors import Actor, ChildEnd, Message
 from custodes.adapters.port import Failure
 from custodes.supervision.dispatching.dispatch import Dispatch
 from custodes.supervision.dispatching.job import Job, Services
@@ -33,7 +34,7 @@ def new_run_id() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Message[Outcome]):
+class Perform(Message[None]):
     """Do the work this child was made for."""
 
 
@@ -46,7 +47,7 @@ class ChildActor(Actor):
         self._parent = parent
         self.outcome = cancelled(job.run_id, job.work)
 
-    async def receive(self, message: Run) -> Outcome:  # noqa: ARG002 - it says only that it is time
+    async def receive(self, message: Perform) -> None:  # noqa: ARG002 - it says only that it is time
         job = self._job
         span = self._services.tracer.child(self._parent, job.role, job.run_id, job.work.label)
         with span, attach(span.context):
@@ -59,13 +60,12 @@ class ChildActor(Actor):
             if (error := error_type(self.outcome)) is not None:
                 span.end(error_type=error)
         self.context.stop()
-        return self.outcome
 
-    def lost(self, error: ActorError) -> Outcome:
-        """What there is to tell of a child whose actor gave no answer: it was stopped, or it crashed."""
-        if isinstance(error, ActorStopped):
+    def outcome_at(self, end: ChildEnd) -> Outcome:
+        """What it has come to at its actor's end, and what a crash leaves to tell."""
+        if end.outcome != "crashed":
             return self.outcome
-        cause = error.__cause__
+        cause = end.cause
         # Where it was, without what it said: an exception's words may hold a secret.
         where = "".join(traceback.format_tb(cause.__traceback__)) if cause is not None else ""
         logger.error("run %s crashed: %s\n%s", self._job.run_id, type(cause).__name__, where)
@@ -88,13 +88,16 @@ class Child:
         self.parent_run = parent_run
         """The run whose own processes asked for it; None for a child of the conversation's."""
         self._cancel = cancel
-        self._ended = anyio.Event()
+        self._ended: anyio.Event | None = None  # made only if somebody waits
         self._outcome: Outcome | None = None
 
     async def outcome(self) -> Outcome:
         """Wait for the one outcome. Cancelling the wait does not cancel the child."""
-        await self._ended.wait()
-        assert self._outcome is not None  # noqa: S101 - set before the event is
+        await anyio.lowlevel.checkpoint()
+        while self._outcome is None:
+            if self._ended is None:
+                self._ended = anyio.Event()
+            await self._ended.wait()
         return self._outcome
 
     async def cancel(self, reason: str = "cancelled by its parent") -> Outcome:
@@ -114,5 +117,6 @@ class Child:
         if self._outcome is not None:
             return False
         self._outcome = outcome
-        self._ended.set()
+        if self._ended is not None:
+            self._ended.set()
         return True

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
-from custodes.actors import ActorError, ActorRef, ChildSpec
+from custodes.actors import ActorError, ChildEnd, ChildSpec, Supervisor, UnknownChild
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
-from custodes.supervision.child import Child, ChildActor, Run, new_run_id
+from custodes.supervision.child import Child, ChildActor, Perform, new_run_id
 from custodes.supervision.dispatching.job import (
     Delegated,
     Frozen,
@@ -82,13 +83,12 @@ class FanOut:
     async def __aenter__(self) -> Self:
         # Not before: the disabled path makes a fan-out, enters none, and is measured in microseconds.
         self._wakeup = anyio.Event()
-        self._sleeper = anyio.CancelScope()
+        self._all_ended = anyio.Event()
         self._account.open()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._launch_in_order)
-        if self._budget.when_spent == "stop" and self._budget.wall_seconds is not None:
-            self._group.start_soon(self._stop_at_the_deadline, self._budget.wall_seconds)
+        self._group.start_soon(self._see_all_end)
         self._conversation.fan_outs.add(self)
         self._open = True
         return self
@@ -98,7 +98,7 @@ class FanOut:
     ) -> None:
         self._open = False
         self._wakeup.set()
-        self._stop_sleeping_once_all_ended()
+        self._tell_once_all_ended()
         try:
             if isinstance(error, Exception):
                 # The host's own exception passes as it is, not inside a group of ours.
@@ -310,25 +310,34 @@ class FanOut:
         try:
             siblings = await self._conversation.children(tree)
             ref = await siblings.start_child(spec)
+            if child.result is None:
+                ref.tell(Perform())
         except ActorError as error:
             self._refuse(child, "unavailable", f"the child cannot be started: {error}")
             return
-        self._stops[child.run_id] = partial(siblings.stop_child, child.run_id)
         if child.result is None:
-            self._group.start_soon(self._follow, child, actor, ref)
+            self._stops[child.run_id] = partial(_stop, siblings, child.run_id)
+            ref.monitor(partial(self._over, child, actor))
         else:  # it was cancelled while it was being started
-            await siblings.stop_child(child.run_id, "cancelled")
+            await _stop(siblings, child.run_id, "cancelled")
 
-    async def _follow(self, child: Child, actor: ChildActor, ref: ActorRef) -> None:
-        """Wait for the outcome; where the wait itself is cancelled, end the child first."""
+    def _over(self, child: Child, actor: ChildActor, end: ChildEnd) -> None:
+        self._end(child, actor.outcome_at(end))
+
+    async def _see_all_end(self) -> None:
+        """Be there until the block is left and every child has ended: where the group is cancelled, no child
+        outlives it, and none is waited for by a task of its own."""
+        stops = self._budget.when_spent == "stop"
         try:
-            self._end(child, await ref.ask(Run()))
-        except ActorError as error:
-            self._end(child, actor.lost(error))
+            with anyio.move_on_after(self._budget.wall_seconds if stops else None) as within:
+                await self._all_ended.wait()
+            if within.cancelled_caught:
+                await self.cancel("the fan-out's wall seconds are spent")
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._stops[child.run_id]("its parent was cancelled")
-            self._end(child, actor.outcome)
+                async with anyio.create_task_group() as ends:
+                    for stop in tuple(self._stops.values()):
+                        ends.start_soon(stop, "its parent was cancelled")
             raise
 
     async def _run_past_tree(self, child: Child, frozen: Delegated | Unsupervised | Plain) -> None:
@@ -359,11 +368,6 @@ class FanOut:
         if self._span is not None:
             self._span.cancelled(time.monotonic() - begun)
 
-    async def _stop_at_the_deadline(self, seconds: float) -> None:
-        with self._sleeper:
-            await anyio.sleep(seconds)
-            await self.cancel("the fan-out's wall seconds are spent")
-
     def _parent_span(self, tree: Tree) -> SpanHandle:
         conversation = self._conversation.span(tree)
         if self._name is None:
@@ -381,18 +385,23 @@ class FanOut:
             self._nested.pop(child.run_id, None)
             self._emit(child, ChildEnded, outcome=outcome)
             self._unended -= 1
-            self._stop_sleeping_once_all_ended()
+            self._tell_once_all_ended()
 
     def _refuse(self, child: Child, category: RefusalCategory, reason: str) -> None:
         """With no row: where no tree takes it, there is none to write it."""
         self._end(child, refused(child.run_id, child.work, Refusal(category=category, reason=reason)))
 
-    def _stop_sleeping_once_all_ended(self) -> None:
+    def _tell_once_all_ended(self) -> None:
         if not self._open and not self._unended:
-            self._sleeper.cancel()
+            self._all_ended.set()
 
     def _emit(self, child: Child, event: type, **fields: object) -> None:
         self._supervision.emit(event, self._conversation.id, child.run_id, **fields)
+
+
+async def _stop(siblings: Supervisor, run_id: str, reason: str) -> None:
+    with suppress(UnknownChild):  # it has ended, and so many others since that nobody remembers
+        await siblings.stop_child(run_id, reason)
 
 
 async def _ends_by_itself(reason: str) -> None:
