@@ -6,7 +6,7 @@ import uuid
 
 import msgspec
 
-from custodes.store import Connection, Database
+from custodes.store import Connection, Database, json_text
 from custodes.supervision.record.clock import Now
 from custodes.supervision.record.owner_identity import Owner, pid_space, proven_dead, this_process
 
@@ -98,5 +98,5 @@ async def look(connection: Connection) -> Holder | None:
 
 
 async def _put(connection: Connection, holder: Holder) -> None:
-    body = msgspec.json.encode(holder).decode()
+    body = json_text(holder)
     await connection.execute_fetchall("INSERT OR REPLACE INTO overseer_holder VALUES (1, ?)", (body,))

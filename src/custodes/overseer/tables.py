@@ -17,7 +17,7 @@ from custodes.overseer.config import Choice
 from custodes.overseer.decide import ProfileRecord
 from custodes.overseer.incident import Incident
 from custodes.overseer.watch import Watch
-from custodes.store import Connection
+from custodes.store import Connection, json_text
 from custodes.supervision.record.clock import Deadline
 
 logger = logging.getLogger("custodes.overseer")
@@ -85,7 +85,7 @@ async def save_incidents(connection: Connection, incidents: Iterable[Incident]) 
             "INSERT INTO overseer_incidents (id, cause, status, opened, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET status = excluded.status, body = excluded.body "
             "ON CONFLICT (cause) WHERE status = 'active' DO NOTHING RETURNING id",
-            (incident.id, incident.cause, incident.status, incident.opened, _text(incident)),
+            (incident.id, incident.cause, incident.status, incident.opened, json_text(incident)),
         )
         if rows:
             written.append(incident)
@@ -118,7 +118,7 @@ async def add_notices(connection: Connection, notices: Iterable[Notice]) -> None
     await connection.executemany(
         "INSERT OR IGNORE INTO overseer_notices (channel, key, since, delivered, body) "
         "VALUES (?, ?, ?, 0, ?)",
-        [(notice.channel, notice.key, notice.since, _text(notice)) for notice in notices],
+        [(notice.channel, notice.key, notice.since, json_text(notice)) for notice in notices],
     )
 
 
@@ -134,7 +134,7 @@ async def waiting_notices(connection: Connection) -> list[Notice]:
 async def save_notice(connection: Connection, notice: Notice) -> None:
     await connection.execute_fetchall(
         "UPDATE overseer_notices SET body = ? WHERE channel = ? AND key = ?",
-        (_text(notice), notice.channel, notice.key),
+        (json_text(notice), notice.channel, notice.key),
     )
 
 
@@ -157,7 +157,7 @@ async def _load(connection: Connection, table: str, kind: type[S]) -> dict[str, 
 async def _save(connection: Connection, table: str, rows: Iterable[tuple[str, msgspec.Struct]]) -> None:
     await connection.executemany(
         f"INSERT OR REPLACE INTO {table} VALUES (?, ?)",  # noqa: S608 - ours
-        [(name, _text(value)) for name, value in rows],
+        [(name, json_text(value)) for name, value in rows],
     )
 
 
@@ -169,7 +169,3 @@ def _decoded(table: str, rows: Iterable[Any], kind: type[S]) -> dict[str, S]:
         except (msgspec.DecodeError, UnicodeError) as error:
             logger.warning("%s: the row '%s' cannot be read and counts as none: %s", table, name, error)
     return found
-
-
-def _text(value: msgspec.Struct) -> str:
-    return msgspec.json.encode(value).decode()

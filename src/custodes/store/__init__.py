@@ -3,8 +3,8 @@
 It knows no table: each room brings its own migrations, and its queries as coroutines over a connection.
 """
 
-from .connection import Connection
-from .database import Database, Row
+from .connection import Connection, Row
+from .database import Database
 from .errors import (
     StoreClosed,
     StoreDamaged,
@@ -21,6 +21,7 @@ from .errors import (
 from .integrity import integrity
 from .migrations import Migration
 from .portal import run_soon
+from .table import Table, json_text
 
 __all__ = [
     "Connection",
@@ -38,6 +39,8 @@ __all__ = [
     "StoreTooNew",
     "StoreUnreadable",
     "StoreUnusable",
+    "Table",
     "integrity",
+    "json_text",
     "run_soon",
 ]

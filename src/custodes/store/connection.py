@@ -15,6 +15,7 @@ import aiosqlite
 
 T = TypeVar("T")
 Parameters = Sequence[Any] | Mapping[str, Any]
+Row = sqlite3.Row
 
 
 class Connection:
@@ -23,7 +24,7 @@ class Connection:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    async def execute_fetchall(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
+    async def execute_fetchall(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         return self._connection.execute(sql, parameters).fetchall()
 
     async def executemany(self, sql: str, parameters: Iterable[Parameters]) -> None:

@@ -40,7 +40,6 @@ from .place import identity, irregular, prepare, refuse_damaged, replaced
 from .portal import PortalThread, outcome_of
 
 T = TypeVar("T")
-Row = sqlite3.Row
 
 OPEN_WAIT_S = 5.0
 """How long opening may wait for other processes that open, migrate or recover the same file, in seconds."""

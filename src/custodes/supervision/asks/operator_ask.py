@@ -17,7 +17,7 @@ import anyio
 import msgspec
 
 from custodes.adapters.port import PermissionAnswer
-from custodes.store import Connection, Database
+from custodes.store import Connection, Database, json_text
 from custodes.supervision.asks import requests
 from custodes.supervision.asks.permission_table import AskRow, find_ask, open_asks
 from custodes.supervision.asks.posted import Posted
@@ -176,7 +176,7 @@ async def _through(
         run_id=target,
         owner=owner,
         client=this_process(),
-        body=msgspec.json.encode(body).decode(),
+        body=json_text(body),
         asked=time.time(),
     )
 

@@ -6,13 +6,10 @@ secret.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import msgspec
 
 from custodes.adapters.port import PermissionAnswer
-from custodes.store import Connection
+from custodes.store import Connection, Table
 from custodes.supervision.record.owner_identity import Owner, proven_dead
 
 
@@ -36,15 +33,11 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True):
     answered: float | None = None
 
 
-_COLUMNS = AskRow.__struct_fields__
-_NAMES = ", ".join(f'"{name}"' for name in _COLUMNS)
-_SELECT = f"SELECT {_NAMES} FROM asks "  # noqa: S608 - the names of our own fields
-_INSERT = f"INSERT INTO asks ({_NAMES}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - as above
+_ASKS = Table("asks", AskRow)
 
 
 async def open_ask(connection: Connection, row: AskRow) -> None:
-    fields = msgspec.structs.asdict(row) | {"owner": msgspec.json.encode(row.owner).decode()}
-    await connection.execute_fetchall(_INSERT, tuple(fields.values()))
+    await _ASKS.insert(connection, [row])
 
 
 async def close_ask(
@@ -58,12 +51,12 @@ async def close_ask(
 
 
 async def find_ask(connection: Connection, ask_id: str) -> AskRow | None:
-    return next(iter(await _select(connection, "WHERE id = ?", ask_id)), None)
+    return next(iter(await _ASKS.select(connection, "WHERE id = ?", ask_id)), None)
 
 
 async def open_asks(connection: Connection) -> list[AskRow]:
     """Those that nobody has answered yet, the oldest first."""
-    return await _select(connection, "WHERE answer IS NULL ORDER BY asked, id")
+    return await _ASKS.select(connection, "WHERE answer IS NULL ORDER BY asked, id")
 
 
 async def close_dead(connection: Connection, at: float) -> None:
@@ -76,12 +69,3 @@ async def close_dead(connection: Connection, at: float) -> None:
 async def prune_asks(connection: Connection, before: float) -> None:
     """Delete what was answered before this wall time."""
     await connection.execute_fetchall("DELETE FROM asks WHERE answered < ?", (before,))
-
-
-async def _select(connection: Connection, where: str, *parameters: object) -> list[AskRow]:
-    return [_decoded(row) for row in await connection.execute_fetchall(_SELECT + where, parameters)]
-
-
-def _decoded(row: Sequence[Any]) -> AskRow:
-    fields = dict(zip(_COLUMNS, row, strict=True))
-    return AskRow(**fields | {"owner": msgspec.json.decode(fields["owner"], type=Owner)})

@@ -15,12 +15,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from custodes.adapters.port import PermissionAnswer
-from custodes.store import Connection, Row
+from custodes.store import Connection, Row, Table, json_text
 from custodes.supervision.record.owner_identity import Owner, proven_dead
 
 Kind = Literal["dispatch", "cancel", "answer"]
@@ -79,10 +79,7 @@ def proven(request: Request, token: str) -> bool:
     return hmac.compare_digest(request.proof, prove(token, request.id, request.run_id, request.body))
 
 
-_COLUMNS = Request.__struct_fields__
-_JSON = ("owner", "client")
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM requests "  # noqa: S608 - our own names
-_INSERT = f"INSERT INTO requests ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - as above
+_REQUESTS = Table("requests", Request)
 
 
 async def ask(connection: Connection, request: Request) -> Request:
@@ -90,7 +87,7 @@ async def ask(connection: Connection, request: Request) -> Request:
     known = await find(connection, request.id)
     if known is not None:
         return known
-    await connection.execute_fetchall(_INSERT, _encoded(request))
+    await _REQUESTS.insert(connection, [request])
     return request
 
 
@@ -101,17 +98,17 @@ async def find(connection: Connection, request_id: str) -> Request | None:
 async def open_for(connection: Connection, owner: Owner) -> list[Request]:
     """What this owner has not answered, in the order asked."""
     return await _select(
-        connection, "WHERE status <> 'answered' AND owner = ? ORDER BY asked, id", _json(owner)
+        connection, "WHERE status <> 'answered' AND owner = ? ORDER BY asked, id", json_text(owner)
     )
 
 
 async def claim(connection: Connection, ids: Collection[str]) -> list[Request]:
     """Those of them that were still asked, now claimed by whoever commits this."""
-    listed = _json(sorted(ids))
+    listed = json_text(sorted(ids))
     found = await _select(
         connection, "WHERE status = 'asked' AND id IN (SELECT value FROM json_each(?)) ORDER BY asked", listed
     )
-    claimed = _json([request.id for request in found])
+    claimed = json_text([request.id for request in found])
     await connection.execute_fetchall(
         "UPDATE requests SET status = 'claimed', body = '' WHERE id IN (SELECT value FROM json_each(?))",
         (claimed,),
@@ -137,7 +134,7 @@ async def withdraw(connection: Connection, request_id: str) -> Request | None:
 
 
 async def forget(connection: Connection, ids: Iterable[str]) -> None:
-    await connection.executemany("DELETE FROM requests WHERE id = ?", [(each,) for each in ids])
+    await _REQUESTS.delete(connection, "id", ids)
 
 
 async def forget_run(connection: Connection, run_id: str) -> None:
@@ -149,8 +146,7 @@ async def forget_run(connection: Connection, run_id: str) -> None:
 
 async def prune(connection: Connection) -> None:
     """Delete what nobody waits for any more: owner and client are proven dead, or cannot be read."""
-    rows = await connection.execute_fetchall(_SELECT)
-    found = [(row["id"], _readable(row)) for row in rows]
+    found = [(row["id"], _readable(row)) for row in await _REQUESTS.rows(connection)]
     await forget(
         connection,
         [
@@ -162,24 +158,13 @@ async def prune(connection: Connection) -> None:
 
 
 async def _select(connection: Connection, where: str, *parameters: object) -> list[Request]:
-    rows = await connection.execute_fetchall(_SELECT + where, parameters)
+    rows = await _REQUESTS.rows(connection, where, *parameters)
     return [request for row in rows if (request := _readable(row)) is not None]
-
-
-def _encoded(request: Request) -> tuple[Any, ...]:
-    fields = msgspec.structs.asdict(request)
-    return tuple(_json(value) if name in _JSON else value for name, value in fields.items())
 
 
 def _readable(row: Row) -> Request | None:
     """None for a row that no client of ours wrote: it may stop nobody's work."""
-    fields = dict(zip(_COLUMNS, row, strict=True))
     try:
-        owners = {name: msgspec.json.decode(fields[name], type=Owner) for name in _JSON}
+        return _REQUESTS.read(row)
     except msgspec.DecodeError:
         return None
-    return Request(**fields | owners)
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()

@@ -21,7 +21,7 @@ import msgspec
 from custodes.adapters.port import Failure, Usage
 from custodes.policy.roles import ROLE_DEFAULTS, is_role
 from custodes.policy.trigger import complexity_of
-from custodes.store import Database, StoreError
+from custodes.store import Database, StoreError, json_text
 from custodes.supervision.asks.posted import Posted
 from custodes.supervision.asks.requests import Request, prove
 from custodes.supervision.budgets.account import Account
@@ -133,7 +133,7 @@ class Ask:
 
     async def _posted(self, database: Database) -> Posted | None:
         """The request, written; None where there is nothing to wait for."""
-        client, body = self._client, msgspec.json.encode(self._nested).decode()
+        client, body = self._client, json_text(self._nested)
         parent = await database.read(partial(records.open_of_run, run_id=client.run_id))
         if parent is None:
             reason = f"the run that this process works for ({RUN}={client.run_id}) has ended{_UNSET}"

@@ -6,13 +6,13 @@ who runs the plan. Of a step that is in flight when its host dies, the row says 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from custodes.store import Connection
+from custodes.store import Connection, Table
 from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.bundle import BacktrackTold
 from custodes.supervision.plans.plan import Plan
@@ -78,34 +78,12 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
 
 
-_PLAN_JSON: dict[str, Any] = {
-    "plan": Plan,
-    "ledger": Ledger,
-    "backtracks": tuple[BacktrackTold, ...],
-    "owner": Owner | None,
-}
-_STEP_JSON: dict[str, Any] = {"outcome": Outcome | None}
-_PLAN_COLUMNS = PlanRow.__struct_fields__
-_STEP_COLUMNS = StepRow.__struct_fields__
-
-
-def _named(columns: Iterable[str]) -> str:
-    return ", ".join(f'"{name}"' for name in columns)
-
-
-_SELECT_PLANS = f"SELECT {_named(_PLAN_COLUMNS)} FROM plans "  # noqa: S608 - the names of our own fields
-_SELECT_STEPS = f"SELECT {_named(_STEP_COLUMNS)} FROM plan_steps "  # noqa: S608 - as above
-_SAVE_PLAN = (
-    f"INSERT OR REPLACE INTO plans ({_named(_PLAN_COLUMNS)}) VALUES ({', '.join('?' * len(_PLAN_COLUMNS))})"  # noqa: S608 - as above
-)
-_SAVE_STEP = (
-    f"INSERT OR REPLACE INTO plan_steps ({_named(_STEP_COLUMNS)}) "  # noqa: S608 - as above
-    f"VALUES ({', '.join('?' * len(_STEP_COLUMNS))})"
-)
+_PLANS = Table("plans", PlanRow)
+_STEPS = Table("plan_steps", StepRow)
 
 
 async def save_plan(connection: Connection, row: PlanRow) -> None:
-    await connection.execute_fetchall(_SAVE_PLAN, _encoded(row, _PLAN_JSON))
+    await _PLANS.replace(connection, [row])
 
 
 async def save_steps(connection: Connection, rows: Iterable[StepRow]) -> None:
@@ -114,45 +92,36 @@ async def save_steps(connection: Connection, rows: Iterable[StepRow]) -> None:
         row if row.outcome is None else replace(row, outcome=replace(row.outcome, native=None))
         for row in rows
     )
-    if values := [_encoded(row, _STEP_JSON) for row in kept]:
-        await connection.executemany(_SAVE_STEP, values)
+    await _STEPS.replace(connection, kept)
 
 
 async def delete_steps(connection: Connection, plan: str, steps: Iterable[str]) -> None:
-    if values := [(plan, step) for step in steps]:
-        await connection.executemany("DELETE FROM plan_steps WHERE plan = ? AND step = ?", values)
+    await connection.executemany(
+        "DELETE FROM plan_steps WHERE plan = ? AND step = ?", ((plan, step) for step in steps)
+    )
 
 
 async def plans_of(connection: Connection, conversation: str) -> list[PlanRow]:
     """Those of one conversation, the oldest first."""
-    found = await connection.execute_fetchall(
-        _SELECT_PLANS + "WHERE conversation = ? ORDER BY started, id", (conversation,)
-    )
-    return [_plan(row) for row in found]
+    return await _PLANS.select(connection, "WHERE conversation = ? ORDER BY started, id", conversation)
 
 
 async def load_plan_row(connection: Connection, plan: str) -> PlanRow | None:
-    found = await connection.execute_fetchall(_SELECT_PLANS + "WHERE id = ?", (plan,))
-    return next((_plan(row) for row in found), None)
+    return next(iter(await _PLANS.select(connection, "WHERE id = ?", plan)), None)
 
 
 async def load_steps(connection: Connection, plan: str) -> dict[str, StepRow]:
     """By the id of their step."""
-    found = await connection.execute_fetchall(_SELECT_STEPS + "WHERE plan = ?", (plan,))
-    return {row.step: row for row in map(_step, found)}
+    return {row.step: row for row in await _STEPS.select(connection, "WHERE plan = ?", plan)}
 
 
 async def step_of_run(connection: Connection, run_id: str) -> StepRow | None:
-    found = await connection.execute_fetchall(_SELECT_STEPS + "WHERE run_id = ?", (run_id,))
-    return next((_step(row) for row in found), None)
+    return next(iter(await _STEPS.select(connection, "WHERE run_id = ?", run_id)), None)
 
 
 async def latest_plans(connection: Connection, limit: int) -> list[PlanRow]:
     """Newest first."""
-    found = await connection.execute_fetchall(
-        _SELECT_PLANS + "ORDER BY started DESC, id DESC LIMIT ?", (limit,)
-    )
-    return [_plan(row) for row in found]
+    return await _PLANS.select(connection, "ORDER BY started DESC, id DESC LIMIT ?", limit)
 
 
 async def prune_plans(connection: Connection, before: float) -> None:
@@ -165,27 +134,3 @@ async def prune_plans(connection: Connection, before: float) -> None:
             continue
         for table, column in (("plan_steps", "plan"), ("plans", "id")):
             await connection.execute_fetchall(f"DELETE FROM {table} WHERE {column} = ?", (plan,))  # noqa: S608 - our own names
-
-
-def _encoded(row: msgspec.Struct, json: Collection[str]) -> tuple[Any, ...]:
-    return tuple(
-        msgspec.json.encode(value).decode() if name in json and value is not None else value
-        for name, value in msgspec.structs.asdict(row).items()
-    )
-
-
-def _plan(row: Iterable[Any]) -> PlanRow:
-    return PlanRow(**_decoded(dict(zip(_PLAN_COLUMNS, row, strict=True)), _PLAN_JSON))
-
-
-def _step(row: Iterable[Any]) -> StepRow:
-    fields = _decoded(dict(zip(_STEP_COLUMNS, row, strict=True)), _STEP_JSON)
-    flags = {name: bool(fields[name]) for name in ("mutable", "supervised", "resolved")}
-    return StepRow(**fields | flags)
-
-
-def _decoded(fields: dict[str, Any], json: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: msgspec.json.decode(value, type=json[name]) if name in json and value is not None else value
-        for name, value in fields.items()
-    }

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from custodes.adapters.port import Category, Certainty, Failure, Usage
-from custodes.store import Connection
+from custodes.store import Connection, Table
 from custodes.supervision.record.owner_identity import Owner, this_process
 from custodes.supervision.work import Outcome, PoolState, failed_status
 from custodes.telemetry import Lineage
@@ -108,30 +108,26 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     down to the call once the runtime's program has started."""
 
 
-_COLUMNS = AttemptRow.__struct_fields__
-_CHANGING = (
-    "confirmed",
-    "status",
-    "category",
-    "retry_after_s",
-    "outcome",
-    "reason",
-    "input_tokens",
-    "output_tokens",
-    "cached_input_tokens",
-    "cost_usd",
-    "native_thread_id",
-    "served_model",
-    "ended",
-    "trace",
+_ATTEMPTS = Table(
+    "attempts",
+    AttemptRow,
+    changing=(
+        "confirmed",
+        "status",
+        "category",
+        "retry_after_s",
+        "outcome",
+        "reason",
+        "input_tokens",
+        "output_tokens",
+        "cached_input_tokens",
+        "cost_usd",
+        "native_thread_id",
+        "served_model",
+        "ended",
+        "trace",
+    ),
 )
-"""What may change once a row stands. An update that named any other would write that one's index anew."""
-_INSERT = f"INSERT INTO attempts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our own names
-_UPDATE = f"UPDATE attempts SET {', '.join(f'{c} = ?' for c in _CHANGING)} WHERE id = ?"  # noqa: S608  # our own names
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM attempts "  # noqa: S608  # our own names
-
-
-_JSON = {"owner": Owner, "fan_out": Group, "trace": Lineage}
 
 
 def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: float) -> AttemptRow:
@@ -204,46 +200,44 @@ def refused_row(
 
 
 async def insert(connection: Connection, rows: Iterable[AttemptRow]) -> None:
-    if values := [_encoded(row, _COLUMNS) for row in rows]:
-        await connection.executemany(_INSERT, values)
+    await _ATTEMPTS.insert(connection, rows)
 
 
 async def update(connection: Connection, rows: Iterable[AttemptRow]) -> None:
     """Write what may have changed of rows that stand: how each is told apart and what it was asked stays."""
-    if values := [_encoded(row, (*_CHANGING, "id")) for row in rows]:
-        await connection.executemany(_UPDATE, values)
+    await _ATTEMPTS.update(connection, rows)
 
 
 async def by_id(connection: Connection, ids: Collection[str]) -> list[AttemptRow]:
-    return await _select(connection, "WHERE id IN (SELECT value FROM json_each(?))", _json(sorted(ids)))
+    return await _ATTEMPTS.among(connection, "id", ids)
 
 
 async def running(connection: Connection) -> list[AttemptRow]:
     """Every open row, of whatever owner, oldest first."""
-    return await _select(connection, "WHERE status = 'running' ORDER BY started, id")
+    return await _ATTEMPTS.select(connection, "WHERE status = 'running' ORDER BY started, id")
 
 
 async def of_run(connection: Connection, run_id: str) -> list[AttemptRow]:
-    return await _select(connection, "WHERE run_id = ? ORDER BY number, started", run_id)
+    return await _ATTEMPTS.select(connection, "WHERE run_id = ? ORDER BY number, started", run_id)
 
 
 async def open_of_run(connection: Connection, run_id: str) -> AttemptRow | None:
     """The attempt of the run that is at work; None where none is."""
-    return next(iter(await _select(connection, "WHERE run_id = ? AND status = 'running'", run_id)), None)
+    return next(
+        iter(await _ATTEMPTS.select(connection, "WHERE run_id = ? AND status = 'running'", run_id)), None
+    )
 
 
 async def of_conversation(connection: Connection, conversation: str) -> list[AttemptRow]:
-    return await _select(connection, "WHERE conversation = ? ORDER BY started, run_id, number", conversation)
+    return await _ATTEMPTS.select(
+        connection, "WHERE conversation = ? ORDER BY started, run_id, number", conversation
+    )
 
 
 async def latest_runs(connection: Connection, limit: int) -> list[AttemptRow]:
     """Every row of the newest runs of all conversations, oldest first."""
-    newest = _json(await _newest(connection, limit))
-    return await _select(
-        connection,
-        "WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY started, run_id, number",
-        newest,
-    )
+    newest = await _newest(connection, limit)
+    return await _ATTEMPTS.among(connection, "run_id", newest, "ORDER BY started, run_id, number")
 
 
 async def _newest(connection: Connection, limit: int) -> list[str]:
@@ -282,7 +276,7 @@ async def matching_runs(connection: Connection, words: Sequence[str], limit: int
         f"SELECT run_id FROM attempts WHERE {where} "  # noqa: S608  # our own names
         "GROUP BY run_id ORDER BY max(started) DESC, run_id DESC LIMIT ?"
     )
-    return await _select(
+    return await _ATTEMPTS.select(
         connection,
         f"WHERE run_id IN ({newest}) ORDER BY started, run_id, number",
         *(word.lower() for word in words),
@@ -310,29 +304,3 @@ async def prune(connection: Connection, before: float) -> int:
         (before,),
     )
     return len(list(gone))
-
-
-async def _select(connection: Connection, where: str, *parameters: object) -> list[AttemptRow]:
-    return [_decoded(row) for row in await connection.execute_fetchall(_SELECT + where, parameters)]
-
-
-def _encoded(row: AttemptRow, columns: Sequence[str]) -> list[Any]:
-    return [
-        _json(value) if name in _JSON and value is not None else value
-        for name in columns
-        for value in (getattr(row, name),)
-    ]
-
-
-def _decoded(row: Sequence[Any]) -> AttemptRow:
-    fields = dict(zip(_COLUMNS, row, strict=True))
-    for name, kind in _JSON.items():
-        if fields[name] is not None:
-            fields[name] = msgspec.json.decode(fields[name], type=kind)
-    for flag in ("mutable", "probe", "confirmed"):
-        fields[flag] = bool(fields[flag])
-    return AttemptRow(**fields)
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
