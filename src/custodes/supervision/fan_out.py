@@ -23,7 +23,6 @@ from custodes.supervision.dispatching.job import (
     Frozen,
     Job,
     Plain,
-    Proposal,
     Resuming,
     Under,
     Unsupervised,
@@ -31,11 +30,11 @@ from custodes.supervision.dispatching.job import (
 )
 from custodes.supervision.dispatching.past_tree import PastTree
 from custodes.supervision.dispatching.reserving import reserved, unless_short
-from custodes.supervision.dispatching.resume import resumed
+from custodes.supervision.dispatching.resume import looked_up
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.outcomes import cancelled, error_type, proposed, record_unrun, refused
-from custodes.supervision.record.records import Group, of_run
+from custodes.supervision.record.records import Group
 from custodes.supervision.work import Budget, Outcome, Refusal, RefusalCategory, Work
 from custodes.telemetry import SpanHandle
 
@@ -260,7 +259,7 @@ class FanOut:
             self._refuse(child, "unavailable", f"the health store cannot be opened: {error}")
             return
         if isinstance(frozen, Resuming):
-            frozen = await self._resumed(frozen, tree)
+            frozen = await looked_up(frozen, tree.database(), self._supervision.registry().descriptors)
         if isinstance(frozen, Job):
             records = await tree.history()
             if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
@@ -295,13 +294,6 @@ class FanOut:
             span.end(error_type=error_type(outcome))
         self._end(child, outcome)
 
-    async def _resumed(self, asked: Resuming, tree: Tree) -> Job | Proposal | Refusal:
-        try:
-            rows = await tree.database().read(partial(of_run, run_id=asked.job.work.resume))
-        except StoreError as error:
-            return Refusal(category="unavailable", reason=f"the record cannot be read: {error}")
-        return resumed(asked, rows, self._supervision.registry().descriptors)
-
     async def _launch_job(self, child: Child, job: Job, tree: Tree) -> None:
         parent = self._parent_span(tree) if job.under is None else job.under.span
         actor = ChildActor(job, tree.services, parent)
@@ -325,11 +317,11 @@ class FanOut:
         self._end(child, actor.outcome_at(end))
 
     async def _see_all_end(self) -> None:
-        """Be there until the block is left and every child has ended: where the group is cancelled, no child
-        outlives it, and none is waited for by a task of its own."""
-        stops = self._budget.when_spent == "stop"
+        """Be there until the block is left and every child has ended: no child outlives a cancelled group,
+        and none is waited for by a task of its own."""
+        seconds = self._budget.wall_seconds if self._budget.when_spent == "stop" else None
         try:
-            with anyio.move_on_after(self._budget.wall_seconds if stops else None) as within:
+            with anyio.move_on_after(seconds) as within:
                 await self._all_ended.wait()
             if within.cancelled_caught:
                 await self.cancel("the fan-out's wall seconds are spent")

@@ -18,6 +18,7 @@ from custodes.adapters.port import (
     DispatchRequest,
     DispatchResult,
     Failure,
+    Permit,
     Progress,
     Usage,
 )
@@ -144,8 +145,7 @@ class AttemptRun:
             if failure is None:
                 # Whoever is let in now asks for its admission after this settle, and so in the same commit.
                 self.leave()
-            with anyio.CancelScope(shield=True):
-                await self._settle(result, failure)
+            await self._settle(result, failure)
             self._emit(
                 AttemptEnded,
                 number=self.number,
@@ -168,8 +168,7 @@ class AttemptRun:
         ended = DispatchResult(usage=self._used, failure=failure)
         attempts.append(self._attempt(ended, failure))
         self.job.account.release(self.job.run_id)
-        with anyio.CancelScope(shield=True):
-            await self._settle(ended, failure, cancelled=failure is None)
+        await self._settle(ended, failure, cancelled=failure is None)
 
     async def _call(self, descriptor: Descriptor, parent: SpanHandle) -> DispatchResult:
         """Call the runtime under a deadline of our own; whatever it raises becomes a normalized failure."""
@@ -198,9 +197,14 @@ class AttemptRun:
                 async with span.relayed(relayed, provider, contents) as endpoint:
                     environment |= endpoint
                     request = request_for(
-                        job, route, descriptor, self.services.project, environment, self.repair
+                        job,
+                        route,
+                        descriptor,
+                        self.services.project,
+                        environment,
+                        self.repair,
+                        partial(self.services.asks.ask, job),
                     )
-                    request = replace(request, permit=partial(self.services.asks.ask, job))
                     span.say(contents, prompt=request.prompt)
                     result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
                     span.say(contents, output=result.text)
@@ -209,15 +213,12 @@ class AttemptRun:
             finally:
                 del self.services.nests[job.run_id]
                 await nest.close()
-            usage = result.usage
-            if usage is not None:
-                span.set(
-                    input_tokens=usage.input_tokens,
-                    output_tokens=usage.output_tokens,
-                    cached_input_tokens=usage.cached_input_tokens,
-                    cost_usd=usage.cost_usd,
-                )
+            usage = result.usage or Usage()
             span.set(
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_input_tokens=usage.cached_input_tokens,
+                cost_usd=usage.cost_usd,
                 native_conversation=result.native_thread_id,
                 served_model=result.served_model,
                 tool_calls=self._tool_calls,
@@ -298,7 +299,8 @@ class AttemptRun:
     async def _settle(
         self, result: DispatchResult, failure: Failure | None, *, cancelled: bool = False
     ) -> None:
-        """Settle the ticket and close the row, in one commit. What cannot be settled ends with its lease."""
+        """Settle the ticket and close the row, in one commit, whoever cancels meanwhile. What cannot be
+        settled ends with its lease."""
         lacks_evidence = failure is not None and result.failure is None
         message = Settle(
             ticket=self.admission.ticket,
@@ -312,7 +314,7 @@ class AttemptRun:
             cancelled=cancelled,
         )
         try:
-            with anyio.move_on_after(SETTLE_BOUND_S):
+            with anyio.move_on_after(SETTLE_BOUND_S, shield=True):
                 await settle(self.services.health, message)
         except ActorError as error:
             logger.error("the end of run %s could not be recorded: %s", self.job.run_id, error)  # noqa: TRY400 - the words say it
@@ -328,6 +330,7 @@ def request_for(
     project: Path,
     environment: dict[str, str],
     repair: Repair | None = None,
+    permit: Permit | None = None,
 ) -> DispatchRequest:
     """What the runtime is asked. One that can is handed the schema; any other is told it in words."""
     thread = job.thread if isinstance(job, Job) else None
@@ -343,6 +346,7 @@ def request_for(
         schema=schema_for(job.role) if descriptor.can("structured_output") else None,
         environment=environment,
         resume=(repair.resume if repair else None) or thread,
+        permit=permit,
     )
 
 

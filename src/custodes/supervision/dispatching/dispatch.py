@@ -16,8 +16,7 @@ where it waits for a slot, and of scopes waits for nothing but what waits downwa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +34,7 @@ from custodes.supervision.dispatching.attempt import AttemptRun, BudgetSpentErro
 from custodes.supervision.dispatching.job import Job, Services
 from custodes.supervision.dispatching.repair import Repair
 from custodes.supervision.dispatching.runtime_call import CANCEL_GRACE_S, PROOF_BOUND_S
-from custodes.supervision.dispatching.slots import Places
+from custodes.supervision.dispatching.slots import Places, Rank
 from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.outcomes import metadata_of, record_unrun
@@ -98,8 +97,7 @@ class Dispatch:
         wait_until = anyio.current_time() + self.job.work.wait
         while True:
             try:
-                async with self._turn(scope) as hold:
-                    end = await self._work_through(wait_until, hold)
+                end, hold = await self._turn(scope, wait_until)
             except ScopeRefusedError as error:
                 return await self._refused(self._refusal(error.category, str(error)))
             if hold.lost and self.attempts:
@@ -137,28 +135,32 @@ class Dispatch:
         adapter = self.job.question.catalog.find(last.adapter)
         return metadata_of(self.job.role, adapter.descriptor.provider if adapter else "", last)
 
-    @asynccontextmanager
-    async def _turn(self, scope: Scope) -> AsyncIterator[Hold]:
-        alive = self._alive
-        async with AsyncExitStack() as held:
-            hold = await held.enter_async_context(self._scope(scope))
-            if self.job.under is not None:
-                alive.take_beyond()
-                held.callback(alive.give_back)
-            elif alive.full:
-                await held.aclose()  # a scope is not kept from nested work that those alive wait for
+    async def _turn(self, scope: Scope, wait_until: float) -> tuple[Outcome | _Pause, Hold]:
+        """Try the candidates while the scope, a place among those alive and a slot are held."""
+        nested = self.job.under is not None
+        try:
+            while True:
+                async with self._scope(scope) as hold:
+                    if nested:
+                        self._alive.take_beyond()
+                    elif not self._alive.held and not self._alive.full:
+                        await self._alive.take()
+                    if self._alive.held:
+                        try:
+                            await self._take_slot("nested" if nested else "new")
+                            return await self._work_through(wait_until, hold), hold
+                        finally:
+                            self._places.give_back()
+                # A scope is not kept from nested work that those alive wait for.
                 self._emit(ChildWaiting, reason="slot")
-                await alive.take()
-                held.callback(alive.give_back)
-                hold = await held.enter_async_context(self._scope(scope))
-            else:
-                await alive.take()
-                held.callback(alive.give_back)
-            if self._places.full:
-                self._emit(ChildWaiting, reason="slot")
-            await self._places.take("new" if self.job.under is None else "nested")
-            held.callback(self._places.give_back)
-            yield hold
+                await self._alive.take()
+        finally:
+            self._alive.give_back()
+
+    async def _take_slot(self, rank: Rank) -> None:
+        if self._places.full:
+            self._emit(ChildWaiting, reason="slot")
+        await self._places.take(rank)
 
     def _leave(self) -> None:
         """Keep the scope alone: nothing of the work runs any more."""

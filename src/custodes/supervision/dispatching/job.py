@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from custodes.actors import ActorRef
 from custodes.policy.catalog import Catalog
@@ -15,14 +18,13 @@ from custodes.policy.history import Record
 from custodes.policy.policy import Policy
 from custodes.policy.roles import ROLE_DEFAULTS, Role, is_role, unknown_role
 from custodes.policy.routing import Resolution, Route, RouteRequest
-from custodes.policy.routing import resolve as resolve_route
 from custodes.policy.settings import Settings, SettingsError
 from custodes.policy.trigger import applies
 from custodes.store import Database
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import Event
-from custodes.supervision.outlook import Outlook
+from custodes.supervision.outlook import Outlook, View
 from custodes.supervision.record.records import Group
 from custodes.supervision.work import Outcome, Refusal, Work
 from custodes.supervision.writers.leases import Leases
@@ -97,21 +99,23 @@ class Family(Protocol):
     ) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What routing is asked, frozen with the work: no later policy or adapter changes its answer."""
 
     request: RouteRequest
     policy: Policy
-    catalog: Catalog
+    view: View
     session: str
 
+    @property
+    def catalog(self) -> Catalog:
+        return self.view.catalog
+
     def resolve(self, records: tuple[Record, ...] = ()) -> Resolution:
-        return resolve_route(self.request, self.policy, self.catalog, self.session, records)
+        return self.view.resolve(self.request, self.policy, self.session, records)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """Work for a child. No later change of policy or adapters retargets it."""
 
     run_id: str
@@ -275,7 +279,7 @@ def freeze(
     question = Question(
         request=request,
         policy=Policy() if gated else policy,
-        catalog=outlook.now().catalog,
+        view=outlook.now(),
         session=session,
     )
     job = Job(

@@ -1,4 +1,4 @@
-"""Going on in the native thread of an earlier run: which thread that is, or why there is none. Pure.
+"""Going on in the native thread of an earlier run: which thread that is, or why there is none.
 
 Seed 000: the orchestrator's run id and the runtime's native thread id are different id-spaces, and a missing
 capability is an explicit ``invalid`` failure, never a quiet success on a downgraded path.
@@ -7,14 +7,26 @@ capability is an explicit ``invalid`` failure, never a quiet success on a downgr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 
-from msgspec.structs import replace as but_with
+from msgspec.structs import replace
 
 from custodes.adapters.descriptor import Descriptor
+from custodes.store import Database, StoreError
 from custodes.supervision.dispatching.job import Job, Proposal, Resuming, refusal_of
-from custodes.supervision.record.records import AttemptRow
+from custodes.supervision.record.records import AttemptRow, of_run
 from custodes.supervision.work import Refusal
+
+
+async def looked_up(
+    asked: Resuming, database: Database, descriptors: Mapping[str, Descriptor]
+) -> Job | Proposal | Refusal:
+    """:func:`resumed`, from what is on record now."""
+    try:
+        rows = await database.read(partial(of_run, run_id=asked.job.work.resume))
+    except StoreError as error:
+        return Refusal(category="unavailable", reason=f"the record cannot be read: {error}")
+    return resumed(asked, rows, descriptors)
 
 
 def resumed(
@@ -49,8 +61,8 @@ def resumed(
         )
     question = replace(
         job.question,
-        request=but_with(job.question.request, adapter=row.adapter, model=row.model or ""),
-        policy=but_with(job.question.policy, fallback_policy="fail_closed"),
+        request=replace(job.question.request, adapter=row.adapter, model=row.model or ""),
+        policy=replace(job.question.policy, fallback_policy="fail_closed"),
     )
     resolution = question.resolve()
     if (refusal := refusal_of(resolution)) is not None:

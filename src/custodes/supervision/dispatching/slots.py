@@ -97,6 +97,10 @@ class Places:
     def full(self) -> bool:
         return any(slots.full for slots in self._slots)
 
+    @property
+    def held(self) -> bool:
+        return bool(self._held)
+
     async def take(self, rank: Rank = "new") -> None:
         """Wait for all of them. Cancelled meanwhile, none is held."""
         self._taking = True
