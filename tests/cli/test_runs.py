@@ -12,8 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+import custodes
+from custodes import Budget, Work
 from custodes.cli.app import call
 from custodes.supervision.record.schema import DATABASE
 from support.cos import Cos, Terminal
@@ -101,6 +104,29 @@ def test_the_trace_tells_adapter_model_and_health_decision_of_every_child(
     assert document["conversation"] == conversation
     assert [row["status"] for row in document["attempts"]] == ["done", "failed", "refused"]
     assert not any(row["abandoned"] for row in document["attempts"])
+
+
+def test_a_fan_outs_budget_is_told_with_its_run_and_with_the_trace(cos: Cos, programs: Path) -> None:
+    async def fan_out() -> str:
+        async with custodes.Supervision(programs) as supervision, supervision.conversation("c") as parent:
+            async with parent.fan_out(name="shards", budget=Budget(children=2, tokens=90_000)) as fan:
+                child = fan.start(Work(role="reviewer", prompt="look", model="look"))
+        assert fan.outcomes[0].status == "done"
+        return child.run_id
+
+    run_id = anyio.run(fan_out)
+    said = r"fan-out shards  budget: 1 of 2 children, (\d+) of 90000 tokens \(\1 of it estimated\); "
+    for words in (["runs", "show", run_id], ["cognition", "trace", "c"]):
+        assert re.search(said + "at its end what runs finishes", cos(*words).out)
+    (told,) = cos("cognition", "trace", "c", "--format", "json").document["fan_outs"]
+    assert (told["fan_out"], told["name"], told["spent"]["children"]["spent"]) == (run_id, "shards", 1)
+
+
+def test_a_plans_budget_is_told_with_its_run(cos: Cos, programs: Path) -> None:
+    (programs / "plan.yaml").write_text(f"{PLAN}budget: {{children: 5, when_spent: stop}}\n")
+    (plan_run,) = re.findall(r"^plan run: (\S+)$", cos("run", "plan.yaml").out, re.MULTILINE)
+    out = cos("runs", "show", plan_run).out
+    assert "budget: 3 of 5 children; at its end what runs is stopped\n" in out
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,11 @@ from starlette.types import Message
 from custodes.hub import live
 from custodes.hub.hub import Hub
 from custodes.policy.patch import PolicyPatch
+from custodes.supervision.budgets.budget import Amount, Ledger
+from custodes.supervision.budgets.fan_out_table import FanOutRow
 from custodes.supervision.record.records import AttemptRow
 from custodes.supervision.record.schema import DATABASE
+from custodes.supervision.work import Budget
 from support.hub import Browser, asked, put_on_record
 
 pytestmark = pytest.mark.anyio
@@ -162,6 +165,26 @@ async def test_a_trace_is_streamed_as_json_each_attempt_whenever_it_changes(
     async with following(page.hub, f"/api/cognition/trace/c/stream?since={reached}") as follower:
         event = await follower.next()
         assert msgspec.json.decode(event.partition("data: ")[2])["status"] == "done"
+
+
+async def test_a_budget_is_streamed_as_it_is_spent(page: Browser, project: Path) -> None:
+    ledger = Ledger(budget=Budget(tokens=100), opened_at=0, reserved=Amount(tokens=30))
+    fan_out = FanOutRow(id="first", conversation="c", name="shards", ledger=ledger, started=1.0, changed=1.0)
+    await put_on_record(project, [row("first", status="running")], fan_outs=[fan_out])
+    path = "/api/cognition/trace/c/stream"
+    async with following(page.hub, path) as follower, following(page.hub, "/live/conversation?id=c") as tab:
+        while not (event := await follower.next()).startswith("event: fan_out"):
+            pass
+        assert msgspec.json.decode(event.partition("data: ")[2])["spent"]["tokens"]["reserved"] == 30
+        assert "+ 30 reserved" in await tab.next()
+        spent = msgspec.structs.replace(ledger, reserved=Amount(), spent=Amount(tokens=20))
+        await put_on_record(project, [], fan_outs=[msgspec.structs.replace(fan_out, ledger=spent)])
+        while "event: fan_out" not in (event := await follower.next()):
+            pass
+        assert msgspec.json.decode(event.partition("data: ")[2])["spent"]["tokens"]["spent"] == 20
+        told = await tab.next()
+        assert 'hx-target="#summary"' in told
+        assert "20 of 100" in told
 
 
 async def test_streams_are_bounded_and_end_with_their_asker_and_with_the_hub(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from custodes.hub.picture import LANES, picture
+from custodes.supervision.budgets.budget import Amount, Ledger
+from custodes.supervision.budgets.fan_out_table import FanOutRow
 from custodes.supervision.record.records import AttemptRow
 from custodes.supervision.record.run_view import attempts_seen, runs_of
+from custodes.supervision.work import Budget
 from support.hub import Browser, put_on_record
 
 from .test_live import row
@@ -131,3 +135,29 @@ def test_the_picture_shares_time_and_money_by_model_and_an_unknown_cost_is_none(
 
 def test_a_picture_of_nothing_is_empty() -> None:
     assert picture((), now=1.0).lanes == ()
+
+
+@pytest.mark.anyio
+async def test_a_fan_outs_budget_is_shown_with_what_is_spent_reserved_and_over(
+    page: Browser, pair: Path
+) -> None:
+    budget = Budget(children=4, tokens=100, usd=2.0, when_spent="stop")
+    ledger = Ledger(
+        budget=budget,
+        opened_at=0,
+        children=3,
+        reserved=Amount(usd=500_000_000),
+        spent=Amount(tokens=130, usd=250_000_000),
+        estimated=Amount(tokens=30),
+    )
+    fan_out = FanOutRow(
+        id="a", conversation="c", name="<shards>", ledger=ledger, started=1.0, changed=2.0, ended=2.0
+    )
+    await put_on_record(pair, [row("a", status="done", ended=2.0)], fan_outs=[fan_out])
+    text = re.sub(r"<[^>]*>|\s+", " ", (await page.get("/conversations/c")).text)
+    text = re.sub(r"\s+", " ", text)
+    assert "Fan-out &lt;shards&gt; ended Children 3 of 4 Tokens 130 of 100 30 of it estimated 30 over" in text
+    assert "Cost $0.25 of $2 + $0.50 reserved Hard limit" in text
+    assert "Seconds" not in text
+    (told,) = (await page.get("/api/cognition/trace/c")).json()["fan_outs"]
+    assert told["spent"]["tokens"]["overrun"] == 30

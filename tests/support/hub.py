@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Send
 
 from custodes.hub import Access, Hub, make_app, open_hub
 from custodes.store import Connection, Database
+from custodes.supervision.budgets.fan_out_table import FanOutRow, save_fan_out
 from custodes.supervision.record import records
 from custodes.supervision.record.records import AttemptRow
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
@@ -111,15 +112,23 @@ def form_of(page: str, section: str) -> dict[str, str]:
     return fields
 
 
-async def put_on_record(project: Path, rows: Iterable[AttemptRow], *, update: bool = False) -> None:
-    """Write attempts into the project's database as a host does."""
+async def put_on_record(
+    project: Path,
+    rows: Iterable[AttemptRow],
+    *,
+    update: bool = False,
+    fan_outs: Iterable[FanOutRow] = (),
+) -> None:
+    """Write attempts, and accounts of fan-outs, into the project's database as a host does."""
     (project / DATABASE).parent.mkdir(exist_ok=True)
     database = await Database.open(project / DATABASE, MIGRATIONS)
     try:
-        kept = tuple(rows)
+        kept, accounts = tuple(rows), tuple(fan_outs)
 
         async def write(connection: Connection) -> None:
             await (records.update if update else records.insert)(connection, kept)
+            for each in accounts:
+                await save_fan_out(connection, each)
 
         await database.write(write)
     finally:

@@ -16,6 +16,7 @@ from custodes.cli.output import DONE, CliError, is_terminal, plain, usage_error,
 if TYPE_CHECKING:
     from custodes.supervision.record.record_file import RecordFile
     from custodes.supervision.record.run_view import AttemptView
+    from custodes.supervision.record.trace import Trace
 
 app = App(
     name="cognition",
@@ -56,24 +57,24 @@ async def trace(
         raise usage_error("--follow shows what changes, and spans are told once; --format json follows")
 
     from custodes.supervision.record.record_file import RecordFile
-    from custodes.supervision.record.trace import Trace
+    from custodes.supervision.record.trace import trace_in
 
     async with RecordFile(project) as file:
-        attempts = await file.conversation(session)
-        if not attempts:
+        found = await trace_in(file, session)
+        if not found.attempts:
             raise CliError(
                 f"nothing is on record of conversation {plain(session)!r} in {project}; `cos runs list` "
                 "shows what is (work that supervision did not apply to leaves no record)",
                 kind="record",
             )
         if follow:
-            await _follow(file, session, attempts, format)
+            await _follow(file, found, format)
         elif format == "otlp-json":
-            write(_spans(project, attempts))
+            write(_spans(project, found.attempts))
         elif format == "json":
-            write_json(Trace(conversation=session, attempts=attempts))
+            write_json(found)
         else:
-            write(_tree(attempts))
+            write(_tree(found))
     return DONE
 
 
@@ -88,33 +89,32 @@ def _spans(project: Path, attempts: tuple[AttemptView, ...]) -> str:
     return otlp_json(spans_of(attempts, until=time.time(), provider=provider)).decode()
 
 
-async def _follow(
-    file: RecordFile, session: str, attempts: tuple[AttemptView, ...], form: TraceFormat
-) -> None:
+async def _follow(file: RecordFile, found: Trace, form: TraceFormat) -> None:
     """Until every owner of its rows is proven dead: then no row is open that anybody could still close."""
     from custodes.supervision.record.owner_identity import proven_dead
+    from custodes.supervision.record.trace import trace_in
 
     shown: tuple[AttemptView, ...] = ()
     while True:
-        over = all(proven_dead(owner) for owner in {row.owner for row in attempts})
+        over = all(proven_dead(owner) for owner in {row.owner for row in found.attempts})
         if over:  # what its last owner wrote before it went
-            attempts = await file.conversation(session)
-        if attempts != shown:
-            _show_change(shown, attempts, form)
-            shown = attempts
+            found = await trace_in(file, found.conversation)
+        if found.attempts != shown:
+            _show_change(shown, found, form)
+            shown = found.attempts
         if over:
             return
         await anyio.sleep(_LOOK_S)
-        attempts = await file.conversation(session)
+        found = await trace_in(file, found.conversation)
 
 
-def _show_change(before: tuple[AttemptView, ...], after: tuple[AttemptView, ...], form: TraceFormat) -> None:
+def _show_change(before: tuple[AttemptView, ...], after: Trace, form: TraceFormat) -> None:
     from custodes.cli.run_lines import attempt_words
 
     if form == "tree" and is_terminal(sys.stdout):
         write(_CLEAR_SCREEN + _tree(after))
         return
-    for row in after:
+    for row in after.attempts:
         if row in before:
             continue
         if form == "json":
@@ -123,10 +123,11 @@ def _show_change(before: tuple[AttemptView, ...], after: tuple[AttemptView, ...]
             write(f"{plain(row.name or row.role)}: {row.number}. {attempt_words(row)}")
 
 
-def _tree(attempts: tuple[AttemptView, ...]) -> str:
+def _tree(found: Trace) -> str:
+    from custodes.cli.budget_words import fan_out_lines
     from custodes.cli.run_lines import conversation_line, tree_lines
     from custodes.supervision.record.run_view import conversations_of
 
-    (conversation,) = conversations_of(attempts)
-    lines = [conversation_line(conversation), *(f"  {line}" for line in tree_lines(conversation.runs))]
-    return "\n".join(lines)
+    (conversation,) = conversations_of(found.attempts)
+    lines = [*fan_out_lines(found.fan_outs), *tree_lines(conversation.runs)]
+    return "\n".join((conversation_line(conversation), *(f"  {line}" for line in lines)))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from custodes.cli.budget_words import spent_words
 from custodes.cli.explain import estimate_words
 from custodes.cli.output import FAILED, paint, plain, write
 from custodes.policy.explain import Estimate
@@ -142,7 +143,7 @@ def write_report(report: Report) -> None:
         write(backtrack_line(told))
     if report.totals.pools:
         write(f"pools: {'; '.join(_pool(name, pool) for name, pool in report.totals.pools.items())}")
-    if report.spent is not None and (words := tuple(_spent(report.spent))):
+    if report.spent is not None and (words := tuple(spent_words(report.spent))):
         write(f"budget: {', '.join(words)}")
     if report.conversation:
         write(f"conversation: {report.conversation}")
@@ -237,27 +238,6 @@ def _entry(entry: object) -> str:
         elif value not in ("", (), None):
             words.append(str(value))
     return ", ".join(words)
-
-
-def _spent(spent: Spending) -> Iterator[str]:
-    """Each limit there is, and what was spent of it."""
-    for noun, total in (
-        ("children", spent.children),
-        ("s", spent.wall_seconds),
-        ("tokens", spent.tokens),
-        ("USD", spent.usd),
-    ):
-        if total.limit is None:
-            continue
-        asides = [f"{_figure(total.estimated)} of it estimated"] if total.estimated else []
-        asides += [f"{_figure(total.overrun)} over"] if total.overrun else []
-        aside = f" ({', '.join(asides)})" if asides else ""
-        yield f"{_figure(total.spent)} of {_figure(total.limit)} {noun}{aside}"
-
-
-def _figure(value: float) -> str:
-    """At most four decimals, and none that say nothing."""
-    return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def _totals(report: Report) -> str:

@@ -81,10 +81,14 @@ async def show(
     """Show one run: every attempt with its adapter, model, effort, pool, health decision and usage.
 
     For an attempt whose runtime named its session: where its transcript is, and the command that goes on
-    with it. Of a run of a plan: each step, how it stands, and what an operator has to say of it.
+    with it; and what was spent of its fan-out's budget. Of a run of a plan: each step, how it stands, what
+    was spent of its budget, and what an operator has to say of it.
     """
     project = project_at(project_dir)
 
+    import time
+
+    from custodes.cli.budget_words import budget_lines, fan_out_lines
     from custodes.cli.plan_lines import plan_lines
     from custodes.cli.run_lines import run_line, tree_lines
     from custodes.cli.transcripts import thread_lines
@@ -95,11 +99,15 @@ async def show(
     async with RecordFile(project) as file:
         found = runs_of(await file.run(run))
         around = runs_of(await file.conversation(found[0].conversation)) if found else ()
+        fan_outs = await file.fan_outs(found[0].conversation, time.time()) if found else ()
         plan = await file.plan(run)
+        plans = await file.plan_accounts(plan.conversation, time.time()) if plan else ()
     if plan is not None:
         if format == "json":
             write_json(plan)
-        for line in plan_lines(plan) if format == "text" else ():
+            return DONE
+        account = next(each for each in plans if each.plan.plan_run == run)
+        for line in (*plan_lines(plan), *budget_lines(account.budget, account.spent)):
             write(line)
         return DONE
     if not found:
@@ -119,6 +127,9 @@ async def show(
     if only.parent_run is not None:
         write(f"started by run {plain(only.parent_run)}")
     write(f"conversation {plain(only.conversation)}, {'mutable' if only.mutable else 'read-only'}")
+    group = only.attempts[0].fan_out
+    for line in fan_out_lines(each for each in fan_outs if group is not None and each.fan_out == group.id):
+        write(line)
     for line in (line for thread in only.threads for line in thread_lines(thread)):
         write(line)
     return DONE

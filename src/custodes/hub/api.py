@@ -39,7 +39,7 @@ from custodes.supervision.explanation import explain_work
 from custodes.supervision.pools.health_report import report_of
 from custodes.supervision.record.run_view import conversations_of, runs_of
 from custodes.supervision.record.threads import with_threads
-from custodes.supervision.record.trace import Trace
+from custodes.supervision.record.trace import trace_in
 
 MOST = 1_000
 """Runs of one answer."""
@@ -173,36 +173,38 @@ async def post_answer(request: Request) -> Response:
 
 async def get_plans(request: Request) -> Response:
     file = hub_of(request).project.file
-    accounts = await file.accounts(request.path_params["session"], time.time())
+    accounts = await file.plan_accounts(request.path_params["session"], time.time())
     return json_answer(PlansAnswer(plans=accounts))
 
 
 async def get_trace(request: Request) -> Response:
     conversation = request.path_params["session"]
-    attempts = await hub_of(request).project.file.conversation(conversation)
-    if not attempts:
+    found = await trace_in(hub_of(request).project.file, conversation)
+    if not found.attempts:
         return refused(404, "record", f"nothing is on record of conversation {conversation!r}", request.scope)
-    return json_answer(Trace(conversation=conversation, attempts=attempts))
+    return json_answer(found)
 
 
 async def stream_trace(request: Request) -> Response:
-    """Each attempt as it stands, and again whenever it changes: ``event: attempt``. ``event: reset`` comes
-    before all of them are told, or told anew."""
+    """Each attempt as it stands, and again whenever it changes: ``event: attempt``; and so each fan-out that
+    has a budget: ``event: fan_out``. ``event: reset`` comes before all of them are told, or told anew."""
     hub, conversation = hub_of(request), request.path_params["session"]
     if hub.views.streams >= STREAMS:
         return refused(503, "busy", f"{STREAMS} streams are followed already; close one", request.scope)
 
-    async def attempts() -> Rendered:
-        found = await hub.project.file.conversation(conversation)
-        return Rendered(texts={each.id: msgspec.json.encode(each).decode() for each in found})
+    async def traced() -> Rendered:
+        found = await trace_in(hub.project.file, conversation)
+        told: dict[str, object] = {f"attempt {each.id}": each for each in found.attempts}
+        told |= {f"fan_out {each.fan_out}": each for each in found.fan_outs}
+        return Rendered(texts={name: msgspec.json.encode(each).decode() for name, each in told.items()})
 
-    view = hub.views.view(("trace", conversation), lambda: View(attempts))
+    view = hub.views.view(("trace", conversation), lambda: View(traced))
     seen = request.headers.get("last-event-id") or request.query_params.get("since", "")
 
     def encode(delta: Delta, mark: str, reached: str) -> bytes:
         told = dict(view.board.texts) if delta.whole else {**delta.changed, **delta.added}
         parts = [frame("{}", mark, "reset")] if delta.whole else []
-        parts += [frame(text, mark, "attempt") for text in told.values()]
+        parts += [frame(text, mark, name.partition(" ")[0]) for name, text in told.items()]
         return b"".join(parts) + f"id: {reached}\n\n".encode()
 
     return EventStream(hub.views, view, seen, encode)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,6 @@ from custodes.policy.validate import Problem
 from custodes.store import Connection
 from custodes.supervision.asks.operator_ask import asks_waiting
 from custodes.supervision.asks.permission_table import AskRow
-from custodes.supervision.plans.plan_view import PlanAccount, accounts_of
 from custodes.supervision.pools.health_file import HealthFile
 from custodes.supervision.record.record_file import RecordFile
 
@@ -27,12 +25,6 @@ class HubFile(HealthFile, RecordFile):
     async def asks(self) -> tuple[AskRow, ...]:
         """What children wait for leave for, the oldest first."""
         return await asks_waiting(self)
-
-    async def accounts(self, conversation: str, at: float) -> tuple[PlanAccount, ...]:
-        """The plans of a conversation with their budgets; ``at`` is wall seconds."""
-        return tuple(
-            await self.look(partial(accounts_of, conversation=conversation, at=at), list[PlanAccount]())
-        )
 
     async def data_version(self) -> tuple[int, int]:
         """Which of the files that stood there it is, and another number after each commit of anybody else; 0

@@ -135,7 +135,8 @@ def conversation_renderer() -> Renderer:
         try:
             now = time.time()
             attempts = await hub.project.file.conversation(conversation)
-            accounts = await hub.project.file.accounts(conversation, now)
+            plans = await hub.project.file.plan_accounts(conversation, now)
+            fan_outs = await hub.project.file.fan_outs(conversation, now)
             asks, due = await _asks(hub, conversation)
         except StoreError as error:
             return Rendered(texts={"problem": render("_problem.html", message=str(error))})
@@ -146,7 +147,12 @@ def conversation_renderer() -> Renderer:
         texts = {
             **asks,
             "summary": render(
-                "_summary.html", conversation=found, running=running, accounts=accounts, csrf=hub.access.csrf
+                "_summary.html",
+                conversation=found,
+                running=running,
+                plans=plans,
+                fan_outs=fan_outs,
+                csrf=hub.access.csrf,
             ),
             "picture": render("_picture.html", picture=picture(found.runs, now)),
             **rows.texts(tree_rows(found.runs), hub.access.csrf),

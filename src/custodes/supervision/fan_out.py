@@ -17,6 +17,7 @@ from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
+from custodes.supervision.budgets.fan_out_book import FanOutBook
 from custodes.supervision.child import Child, ChildActor, Perform, new_run_id
 from custodes.supervision.dispatching.job import (
     Delegated,
@@ -33,9 +34,10 @@ from custodes.supervision.dispatching.reserving import reserved, unless_short
 from custodes.supervision.dispatching.resume import looked_up
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import ChildEnded, ChildQueued
-from custodes.supervision.outcomes import cancelled, error_type, proposed, record_unrun, refused
+from custodes.supervision.outcomes import cancelled, proposed, record_child, refused
 from custodes.supervision.record.records import Group
-from custodes.supervision.work import Budget, Outcome, Refusal, RefusalCategory, Work
+from custodes.supervision.refusal import no_tree
+from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
@@ -61,7 +63,9 @@ class FanOut:
         budget: Budget,
         max_parallel: int | None,
         carried: Ledger | None = None,
+        booked: bool = False,
     ) -> None:
+        """``booked``: somebody else keeps its ledger on record."""
         self._conversation = conversation
         self._supervision = conversation.supervision
         self._name = name
@@ -78,6 +82,8 @@ class FanOut:
         self._open = False
         self._unended = 0
         self._span: SpanHandle | None = None
+        self._booked = booked or budget == NO_LIMITS
+        self._book: FanOutBook | None = None
 
     async def __aenter__(self) -> Self:
         # Not before: the disabled path makes a fan-out, enters none, and is measured in microseconds.
@@ -110,6 +116,8 @@ class FanOut:
                 if child.result is None:  # it was never launched
                     self._end(child, cancelled(child.run_id, child.work))
             self._account.close()
+            if self._book is not None:
+                await self._book.close()
             self._conversation.fan_outs.discard(self)
             if self._span is not None:
                 spent = self.spent
@@ -252,14 +260,12 @@ class FanOut:
             return
         try:
             tree = await self._supervision.tree()
-        except SettingsError as error:  # they have changed since it was asked for
-            self._refuse(child, "settings", str(error))
+        except (SettingsError, StoreError) as error:
+            self._end(child, refused(child.run_id, child.work, no_tree(error)))
             return
-        except StoreError as error:
-            self._refuse(child, "unavailable", f"the health store cannot be opened: {error}")
-            return
+        self._begin_book(tree)
         if isinstance(frozen, Resuming):
-            frozen = await looked_up(frozen, tree.database(), self._supervision.registry().descriptors)
+            frozen = await looked_up(frozen, tree.database, self._supervision.registry().descriptors)
         if isinstance(frozen, Job):
             records = await tree.history()
             if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
@@ -280,18 +286,9 @@ class FanOut:
         """Record what nothing ran of, and end it so. A cancel that comes meanwhile gets the outcome that the
         record has."""
         self._stops[child.run_id] = _ends_by_itself
-        work = child.work
-        with tree.services.tracer.child(above, work.role, child.run_id, work.label) as span:
-            await record_unrun(
-                tree.services.health,
-                self._conversation.id,
-                outcome,
-                mutable=False,
-                parent_run=child.parent_run,
-                fan_out=self._group_of(child.run_id),
-                trace=span.lineage(),
-            )
-            span.end(error_type=error_type(outcome))
+        services, group = tree.services, self._group_of(child.run_id)
+        with services.tracer.child(above, outcome.role, child.run_id, outcome.name) as span:
+            await record_child(services.health, self._conversation.id, outcome, child.parent_run, group, span)
         self._end(child, outcome)
 
     async def _launch_job(self, child: Child, job: Job, tree: Tree) -> None:
@@ -305,7 +302,8 @@ class FanOut:
             if child.result is None:
                 ref.tell(Perform())
         except ActorError as error:
-            self._refuse(child, "unavailable", f"the child cannot be started: {error}")
+            refusal = Refusal(category="unavailable", reason=f"the child cannot be started: {error}")
+            self._end(child, refused(child.run_id, child.work, refusal))
             return
         if child.result is None:
             self._stops[child.run_id] = partial(_stop, siblings, child.run_id)
@@ -368,6 +366,12 @@ class FanOut:
             self._span = tree.services.tracer.fan_out(conversation, self._name, self._budget)
         return self._span
 
+    def _begin_book(self, tree: Tree) -> None:
+        group = None if self._booked else self._group_of(self._children[0].run_id)
+        if group is not None and self._book is None:
+            self._book = FanOutBook.of(group, self._conversation.id, self._account, tree.database)
+            self._group.start_soon(self._book.keep, self._all_ended)
+
     def _end(self, child: Child, outcome: Outcome) -> None:
         if child.end(outcome):
             self._account.release(child.run_id)
@@ -378,10 +382,6 @@ class FanOut:
             self._emit(child, ChildEnded, outcome=outcome)
             self._unended -= 1
             self._tell_once_all_ended()
-
-    def _refuse(self, child: Child, category: RefusalCategory, reason: str) -> None:
-        """With no row: where no tree takes it, there is none to write it."""
-        self._end(child, refused(child.run_id, child.work, Refusal(category=category, reason=reason)))
 
     def _tell_once_all_ended(self) -> None:
         if not self._open and not self._unended:

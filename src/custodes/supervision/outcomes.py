@@ -17,7 +17,7 @@ from custodes.policy.routing import Route
 from custodes.supervision.pools.admission import Record
 from custodes.supervision.record.records import Group, refused_row
 from custodes.supervision.work import Attempt, Outcome, Refusal, Work
-from custodes.telemetry import Lineage, envelope
+from custodes.telemetry import Lineage, SpanHandle, envelope
 
 logger = logging.getLogger("custodes.supervision")
 
@@ -82,6 +82,27 @@ def error_type(outcome: Outcome) -> str | None:
     if outcome.refusal is not None:
         return outcome.refusal.category
     return outcome.failure.category if outcome.failure is not None else outcome.status
+
+
+async def record_child(
+    health: ActorRef,
+    conversation: str,
+    outcome: Outcome,
+    parent_run: str | None,
+    fan_out: Group | None,
+    span: SpanHandle,
+) -> None:
+    """Write the row of a child of which nothing ran, as :func:`record_unrun`, and end its span as it went."""
+    await record_unrun(
+        health,
+        conversation,
+        outcome,
+        mutable=False,
+        parent_run=parent_run,
+        fan_out=fan_out,
+        trace=span.lineage(),
+    )
+    span.end(error_type=error_type(outcome))
 
 
 async def record_unrun(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from custodes.policy import wording
 from custodes.policy.routing import Route
+from custodes.policy.settings import SettingsError
+from custodes.store import StoreError
 from custodes.supervision.pools.admission import Refused
 from custodes.supervision.work import Refusal, Shortfall, Waiting
 
@@ -39,6 +41,14 @@ def budget_refusal(shortfall: Shortfall, route: Route | None, passed_over: tuple
         passed_over=passed_over,
         shortfall=shortfall,
     )
+
+
+def no_tree(error: SettingsError | StoreError) -> Refusal:
+    """Nothing takes the child, and there is none to write its row: the settings have changed since it was
+    asked for, or the store cannot be opened."""
+    if isinstance(error, SettingsError):
+        return Refusal(category="settings", reason=str(error))
+    return Refusal(category="unavailable", reason=f"the health store cannot be opened: {error}")
 
 
 def _words(waiting: tuple[Waiting, ...], soonest: int) -> str:

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, StartFailed, Supervisor
 from custodes.policy.history import Past
 from custodes.policy.settings import Settings
-from custodes.store import Database, StoreError
+from custodes.store import Database, StoreClosed, StoreError
 from custodes.supervision.asks.owner import OwnerActor
 from custodes.supervision.asks.permission_asks import Asks
 from custodes.supervision.dispatching.job import Emit, Services
@@ -161,7 +161,10 @@ class Tree:
         return LeaseActor(self.database, now, lambda: self.root.ref("heart"))
 
     def database(self) -> Database:
-        """The open file, for what is no actor: another one after a restart."""
-        assert self._store is not None  # noqa: S101 - the store starts first
-        assert self._store.database is not None  # noqa: S101
+        """The open file, for what is no actor: another one after a restart.
+
+        :raises StoreClosed: it is being opened anew, or the tree has ended.
+        """
+        if self._store is None or self._store.database is None:
+            raise StoreClosed(self._project / DATABASE)
         return self._store.database

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 import custodes
 from custodes.adapters.port import Failure
-from custodes.store import Connection, Database, StoreError, StoreFull
+from custodes.store import Connection, Database, StoreError
 from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.events import ChildEnded, ChildQueued, Event
 from custodes.supervision.plans import plan_book, plan_run
@@ -34,6 +33,7 @@ from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.record.schema import MIGRATIONS
 from custodes.supervision.work import Budget, Outcome
 from support import scripted
+from support.full_disk import FullDisk
 
 PLAN = Plan(
     steps=(
@@ -84,31 +84,18 @@ async def keep(database: Database, row: PlanRow, *steps: StepRow) -> None:
     await database.write(fold)
 
 
-class Failing:
-    """A database whose writes fail while ``broken``."""
-
-    def __init__(self, database: Database) -> None:
-        self.broken = True
-        self._database = database
-
-    async def write(self, fold: Callable[[Connection], Awaitable[Any]], wait_s: float = 1.0) -> Any:
-        if self.broken:
-            raise StoreFull(self._database.path)
-        return await self._database.write(fold, wait_s)
-
-
 @pytest.mark.anyio
 async def test_an_end_that_cannot_be_written_goes_out_with_the_next(database: Database) -> None:
     row = plan_row("p")
     await keep(database, row, step_row("p", "find"))
-    failing = Failing(database)
+    failing = FullDisk(database)
     book = PlanBook(row, lambda: failing)  # type: ignore[arg-type, return-value]  # the disk is full for a while
     outcome = Outcome(run_id="p-find", role="reviewer", name="find", status="done")
     await book.ended([step_row("p", "find").ended_as(outcome, 1.0)], row.ledger, backtracks=())
     with pytest.raises(StoreError):
         await book.starting([step_row("p", "fix")], row.ledger)
     assert (await database.read(lambda c: load_steps(c, "p")))["find"].status == "running"
-    failing.broken = False
+    failing.full = False
     await book.starting([step_row("p", "fix")], row.ledger)
     steps = await database.read(lambda c: load_steps(c, "p"))
     assert {name: each.status for name, each in steps.items()} == {"find": "done", "fix": "running"}
@@ -118,12 +105,12 @@ async def test_an_end_that_cannot_be_written_goes_out_with_the_next(database: Da
 async def test_a_step_that_is_to_run_again_is_as_if_it_had_never_begun(database: Database) -> None:
     row = plan_row("p")
     await keep(database, row, step_row("p", "find"), step_row("p", "fix"))
-    failing = Failing(database)
+    failing = FullDisk(database)
     book = PlanBook(row, lambda: failing)  # type: ignore[arg-type, return-value]  # as above
     outcome = Outcome(run_id="p-find", role="reviewer", name="find", status="done")
     await book.ended([step_row("p", "find").ended_as(outcome, 1.0)], row.ledger, backtracks=())
     await book.ended([], row.ledger, backtracks=(), again=["find", "fix"])
-    failing.broken = False
+    failing.full = False
     await book.close("cancelled", [], row.ledger)
     assert await database.read(lambda c: load_steps(c, "p")) == {}
     closed = await database.read(lambda c: load_plan_row(c, "p"))

@@ -48,9 +48,11 @@ class _Held:
 class Account:
     """Reservations are kept by run id: one for each run that waits or runs."""
 
-    ledger: Ledger
+    _ledger: Ledger
     records: tuple[Record, ...] = ()
     """What past attempts took: an estimate's second source."""
+    changed: anyio.Event | None = None
+    """Set with the ledger's next change, where somebody waits for that."""
     _held: dict[str, _Held] = field(default_factory=dict)
     _past: dict[tuple[str, str, str | None], Measure] = field(default_factory=dict)
     _closed_at: float | None = None
@@ -60,6 +62,16 @@ class Account:
         """Its clock stands until :meth:`open`. ``carried`` is the ledger of work that this goes on with: what
         was spent there is spent, and what was reserved there when it broke off counts as spent."""
         return cls(carry(carried, budget) if carried else Ledger(budget=budget, opened_at=0), _closed_at=0)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._ledger
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        if self.changed is not None:
+            self.changed.set()
 
     def open(self) -> None:
         """The wall seconds count from now."""

@@ -6,7 +6,7 @@ capability is an explicit ``invalid`` failure, never a quiet success on a downgr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -19,11 +19,11 @@ from custodes.supervision.work import Refusal
 
 
 async def looked_up(
-    asked: Resuming, database: Database, descriptors: Mapping[str, Descriptor]
+    asked: Resuming, database: Callable[[], Database], descriptors: Mapping[str, Descriptor]
 ) -> Job | Proposal | Refusal:
     """:func:`resumed`, from what is on record now."""
     try:
-        rows = await database.read(partial(of_run, run_id=asked.job.work.resume))
+        rows = await database().read(partial(of_run, run_id=asked.job.work.resume))
     except StoreError as error:
         return Refusal(category="unavailable", reason=f"the record cannot be read: {error}")
     return resumed(asked, rows, descriptors)

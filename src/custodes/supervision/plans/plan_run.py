@@ -127,8 +127,13 @@ class PlanRun:
 
     async def perform(self) -> PlanEnd:
         self._plan = plan = self.asked.unfolded()
-        fan = self.parent.fan_out(
-            name=plan.name, budget=plan.budget, max_parallel=plan.max_parallel, carried=self.carried
+        fan = FanOut(
+            self.parent,
+            name=plan.name,
+            budget=plan.budget,
+            max_parallel=plan.max_parallel,
+            carried=self.carried,
+            booked=self.book is not None,
         )
         try:
             async with fan, anyio.create_task_group() as watching:

@@ -18,6 +18,7 @@ from custodes.supervision.plans.checkpoints import (
 )
 from custodes.supervision.plans.plan_resume import is_abandoned, standing
 from custodes.supervision.record import records
+from custodes.supervision.work import Budget
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +58,11 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of a plan with what it has spent of its budget."""
+    """A run of a plan with what it has spent of its budget. Of an abandoned one that is what was last
+    written."""
 
     plan: PlanView
+    budget: Budget
     spent: Spending
 
 
@@ -69,12 +72,14 @@ async def accounts_of(connection: Connection, conversation: str, at: float) -> l
     :param at: wall seconds: how much of its time a plan has spent that still runs.
     """
     return [
-        PlanAccount(
-            plan=await _view(connection, row),
-            spent=spending(msgspec.structs.replace(row.ledger, opened_at=row.started), row.ended or at),
-        )
-        for row in await plans_of(connection, conversation)
+        _account(row, await _view(connection, row), at) for row in await plans_of(connection, conversation)
     ]
+
+
+def _account(row: PlanRow, plan: PlanView, at: float) -> PlanAccount:
+    until = row.changed if plan.abandoned else at if row.ended is None else row.ended
+    spent = spending(msgspec.structs.replace(row.ledger, opened_at=row.started), until)
+    return PlanAccount(plan=plan, budget=row.ledger.budget, spent=spent)
 
 
 async def view_plan(connection: Connection, run: str) -> PlanView | None:

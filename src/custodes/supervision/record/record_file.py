@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from custodes.store import Connection
-from custodes.supervision.plans.plan_view import PlanView, view_latest_plans, view_plan
+from custodes.supervision.budgets.fan_out_table import FanOutRow, fan_outs_of
+from custodes.supervision.budgets.fan_out_view import FanOutAccount, account_of
+from custodes.supervision.plans.plan_view import (
+    PlanAccount,
+    PlanView,
+    accounts_of,
+    view_latest_plans,
+    view_plan,
+)
 from custodes.supervision.record import records
 from custodes.supervision.record.owner_identity import proven_dead
 from custodes.supervision.record.project_file import ProjectFile
@@ -38,6 +46,17 @@ class RecordFile(ProjectFile):
     async def plan(self, run: str) -> PlanView | None:
         """None where there is no plan run of this id."""
         return await self.look(partial(view_plan, run=run), None)
+
+    async def plan_accounts(self, conversation: str, at: float) -> tuple[PlanAccount, ...]:
+        """The plans of a conversation with their budgets, the oldest first; ``at`` is wall seconds."""
+        return tuple(
+            await self.look(partial(accounts_of, conversation=conversation, at=at), list[PlanAccount]())
+        )
+
+    async def fan_outs(self, conversation: str, at: float) -> tuple[FanOutAccount, ...]:
+        """The fan-outs of a conversation that have a budget, the oldest first; ``at`` is wall seconds."""
+        rows = await self.look(partial(fan_outs_of, conversation=conversation), list[FanOutRow]())
+        return tuple(account_of(row, proven_dead, at) for row in rows)
 
     async def matching(self, text: str, runs: int) -> tuple[AttemptView, ...]:
         """Every row of the newest runs of which one row has each word of the text somewhere: in an id, role,

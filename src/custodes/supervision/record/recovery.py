@@ -19,6 +19,7 @@ from custodes.adapters.port import RUN_VARIABLE
 from custodes.store import Connection, Database
 from custodes.supervision.asks import requests
 from custodes.supervision.asks.permission_table import close_dead, prune_asks
+from custodes.supervision.budgets.fan_out_table import prune_fan_outs
 from custodes.supervision.plans.checkpoints import prune_plans
 from custodes.supervision.pools.breaker import Pool, Settled, Ticket, decide
 from custodes.supervision.pools.pool_table import load_pools, save_pools
@@ -79,6 +80,7 @@ async def close_dead_owners(database: Database, now: Now) -> list[Recovered]:
         await records.prune(connection, before)
         await requests.prune(connection)
         await prune_plans(connection, before)
+        await prune_fan_outs(connection, before)
         await close_dead(connection, now.wall)
         await prune_asks(connection, before)
         rows = [row for row in await records.by_id(connection, ids) if row.status == "running"]

@@ -200,4 +200,19 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX asks_open ON asks (asked) WHERE answer IS NULL",
     ),
     ("CREATE INDEX attempts_by_start ON attempts (started, run_id)",),
+    (
+        """
+        CREATE TABLE fan_outs (
+            id TEXT PRIMARY KEY,
+            conversation TEXT NOT NULL,
+            name TEXT NOT NULL,
+            ledger TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            started REAL NOT NULL,
+            changed REAL NOT NULL,
+            ended REAL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX fan_outs_by_conversation ON fan_outs (conversation, started)",
+    ),
 )
