@@ -36,6 +36,30 @@ def provider(home: Path) -> Iterator[HealthProvider]:
         yield running
 
 
+@pytest.fixture
+def by_program(home: Path) -> Path:
+    """One profile, ``w``, kept in the file that this is; its providers are down."""
+    model = home / "w"
+    model.write_text("a/one")
+    (home / "supervisor.yaml").write_text(
+        json.dumps(
+            {
+                "supervisor": {
+                    "command": {
+                        "read": ["cat", str(home / "{profile}")],
+                        "switch": ["sh", "-c", 'printf %s "$1" > "$2"', "x", "{model}", str(model)],
+                    },
+                    "providers": {name: {"health_url": f"http://127.0.0.1:9/{name}"} for name in "ab"},
+                    "fallback_matrix": {
+                        "w": {"primary": "a/one", "fallbacks": ["b/two"], "actuator": "command"}
+                    },
+                }
+            }
+        )
+    )
+    return model
+
+
 def test_describe_is_the_agent_card(cos: Cos) -> None:
     card = cos("overseer", "describe", "--format", "json").document
     assert (card["agent"], card["runtime"], card["model"]) == ("supervisor", "hermes-cron", None)
@@ -109,6 +133,46 @@ def test_status_and_incidents_tell_how_it_stands(cos: Cos, provider: HealthProvi
     listed = cos("overseer", "incidents", "--format", "json", "-n", "1").document["incidents"]
     assert len(listed) == 1
     assert cos("overseer", "incidents", "-n", "0").code == 2
+
+
+def test_a_switch_by_hand_is_made_held_and_given_back(cos: Cos, by_program: Path) -> None:
+    first = cos("overseer", "switch", "w", "b/two")
+    assert first.out == "w: a/one → b/two (held there until `primary` or `auto`)\n"
+    assert by_program.read_text() == "b/two"
+    again = cos("overseer", "switch", "w", "b/two")
+    assert again.out == "w: on b/two already (held there until `primary` or `auto`)\n"
+    (view,) = cos("overseer", "status", "--format", "json").document["profiles"]
+    assert (view["model"], view["by_hand"]) == ("b/two", True)
+    done = cos("overseer", "switch", "w", "primary", "--format", "json").document
+    assert (done["old_model"], done["new_model"], done["held"], done["by"]) == (
+        "b/two",
+        "a/one",
+        False,
+        "cli",
+    )
+    listed = cos("overseer", "incidents", "--format", "json").document["incidents"]
+    assert [(each["by"], each["status"]) for each in listed] == [("cli", "resolved")] * 2
+
+
+def test_a_switch_that_cannot_be_says_what_would_work_and_leaves_no_trace(
+    cos: Cos, by_program: Path, project: Path
+) -> None:
+    unknown = cos("overseer", "switch", "v", "b/two")
+    assert (unknown.code, "there is no profile 'v'" in unknown.err) == (2, True)
+    assert not (project / ".coding-os" / "custodes.db").exists()
+    near = cos("overseer", "switch", "w", "b/too")
+    assert (near.code, "did you mean 'b/two'?" in near.err) == (2, True)
+    for _ in range(3):
+        cos("overseer", "tick")
+    unwell = cos("overseer", "switch", "w", "b/two", "--format", "json")
+    assert unwell.code == 1
+    assert unwell.document["error"] == {
+        "kind": "overseer",
+        "message": "b/two is dead (no connection); with 'force' 'w' is switched to it all the same",
+    }
+    assert by_program.read_text() == "a/one"
+    assert cos("overseer", "switch", "w", "b/two", "--force").code == 0
+    assert by_program.read_text() == "b/two"
 
 
 def test_notify_says_which_variable_is_missing_and_tries_only_when_told(

@@ -50,7 +50,7 @@ def test_its_commands_are_known() -> None:
         text=True,
         check=True,
     ).stdout
-    assert named == {"tick", "simulate", "explain", "notify", "run"}
+    assert named == {"tick", "simulate", "explain", "switch", "notify", "run"}
     assert all(f"{name} " in shown for name in named)
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from custodes.overseer import report
 from custodes.overseer.incident import Incident
-from support.health_provider import health_provider
+from support.health_provider import HealthProvider, health_provider
+from support.writers import eventually
 
 COS = [sys.executable, "-m", "custodes.cli", "overseer"]
 SWITCH = """\
@@ -41,8 +42,9 @@ if {where!r} == "after" and gate.exists():
 class Setting:
     """A project whose one profile is a file that two programs read and set."""
 
-    def __init__(self, folder: Path, where: str, first: str, second: str) -> None:
+    def __init__(self, folder: Path, where: str, first: HealthProvider, second: HealthProvider) -> None:
         self.folder = folder
+        self.providers = first, second
         self.project = folder / "project"
         self.project.mkdir()
         (folder / "model").write_text("a/one")
@@ -53,11 +55,12 @@ class Setting:
                 {
                     "supervisor": {
                         "check_interval": 1,
+                        "recovery": {"checks": 1, "spacing": 0},
                         "command": {
                             "read": [*program, "read", str(folder)],
                             "switch": [*program, "switch", str(folder), "{model}"],
                         },
-                        "providers": {"a": {"health_url": first}, "b": {"health_url": second}},
+                        "providers": {"a": {"health_url": first.url}, "b": {"health_url": second.url}},
                         "fallback_matrix": {
                             "w": {"primary": "a/one", "fallbacks": ["b/two"], "actuator": "command"}
                         },
@@ -80,6 +83,21 @@ class Setting:
         assert process.returncode == 0, err
         return out
 
+    def killed_at_the_gate(self, *words: str) -> None:
+        """Start it, and end it with -9 once the program that switches is at its gate."""
+        gate = self.folder / "gate"
+        os.mkfifo(gate)
+        killed = self.start(*words)
+        gate.read_bytes()
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+        gate.unlink()
+
+    @property
+    def log(self) -> list[dict[str, object]]:
+        text = (self.project / ".coding-os" / "supervisor.log").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
     def incidents(self) -> tuple[Incident, ...]:
         return anyio.run(report.incidents, self.project, 100, backend="trio")
 
@@ -88,7 +106,7 @@ class Setting:
 def setting(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Setting]:
     with health_provider() as first, health_provider() as second:
         first.status = 402
-        yield Setting(tmp_path, request.param, first.url, second.url)
+        yield Setting(tmp_path, request.param, first, second)
 
 
 @pytest.mark.parametrize("setting", ["never"], indirect=True)
@@ -111,15 +129,58 @@ def test_of_two_started_at_once_one_runs_and_the_incident_is_single(setting: Set
 
 @pytest.mark.parametrize("setting", ["before", "after"], indirect=True)
 def test_one_killed_in_the_middle_of_a_switch_is_completed_or_undone_by_the_next(setting: Setting) -> None:
-    gate = setting.folder / "gate"
-    os.mkfifo(gate)
-    killed = setting.start("run")
-    gate.read_bytes()  # ends once the program that switches is at its gate
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    gate.unlink()
+    setting.killed_at_the_gate("run")
     setting.run("tick")
     assert setting.model == "b/two"
     assert [(each.cause, each.new_model) for each in setting.incidents()] == [("outage:a:w", "b/two")]
-    lines = (setting.project / ".coding-os" / "supervisor.log").read_text().splitlines()
-    assert [json.loads(line)["event"] for line in lines] == ["moved"]
+    assert [line["event"] for line in setting.log] == ["moved"]
+
+
+@pytest.mark.parametrize("setting", ["before", "after"], indirect=True)
+def test_a_switch_by_hand_killed_in_the_middle_is_completed_or_undone_by_the_next(setting: Setting) -> None:
+    setting.providers[0].status = 200
+    setting.killed_at_the_gate("switch", "w", "b/two")
+    completed = setting.model == "b/two"
+    setting.run("tick")
+    assert setting.model == ("b/two" if completed else "a/one")
+    assert [(each.cause, each.by) for each in setting.incidents()] == [("hand:a:w", "cli")] * completed
+    setting.run("switch", "w", "b/two")
+    assert setting.model == "b/two"
+    assert [each.status for each in setting.incidents()] == ["active"]
+
+
+@pytest.mark.parametrize("setting", ["never"], indirect=True)
+def test_the_overseer_that_runs_switches_what_another_process_asks_for_and_leaves_it_there(
+    setting: Setting,
+) -> None:
+    first, second = setting.providers
+    first.status = 200
+    running = setting.start("run")
+    try:
+        assert running.stdout is not None
+        assert "watching" in running.stdout.readline()
+        assert json.loads(setting.run("switch", "w", "b/two", "--format", "json"))["moved"] is True
+        asked, second.status = len(second.asked), 402
+        eventually("the second is asked", lambda: len(second.asked) > asked + 2)
+        assert setting.model == "b/two"
+        assert (setting.log[0]["event"], setting.log[0]["by"]) == ("moved", "cli")
+        setting.run("switch", "w", "primary")
+        assert setting.model == "a/one"
+        first.status, second.status = 402, 200
+        eventually("it is moved off the first", lambda: setting.model == "b/two")
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@pytest.mark.parametrize("setting", ["never"], indirect=True)
+def test_of_many_persons_at_once_each_is_answered_and_none_is_lost(setting: Setting) -> None:
+    setting.providers[0].status = 200
+    targets = ["b/two", "primary", "b/two", "auto"]
+    asking = [setting.start("switch", "w", target, "--format", "json") for target in targets]
+    for process, target in zip(asking, targets, strict=True):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert json.loads(out)["new_model"] == {"primary": "a/one", "auto": "a/one"}.get(target, target)
+    setting.run("switch", "w", "auto")
+    assert setting.model == "a/one"

@@ -221,6 +221,51 @@ async def explain(
 
 
 @app.command
+async def switch(
+    profile: Annotated[str, Parameter(help="A PROFILE of the matrix.")],
+    target: Annotated[
+        str,
+        Parameter(
+            help="provider/model, to be left there; primary, to be back on it; auto, where it belongs now."
+        ),
+    ],
+    /,
+    *,
+    force: Annotated[
+        bool, Parameter(name="--force", negative=(), help="Also to what is not well, or no list names.")
+    ] = False,
+    config: ConfigOption = None,
+    project_dir: ProjectDir = Path(),
+    format: FormatOption = "text",  # noqa: A002 - the option's word
+) -> int:
+    """Switch a profile by hand. It is left on that model, until `primary` or `auto` gives it back.
+
+    It is proven by reading back, and written to .coding-os/supervisor.log. Where `cos overseer run` is at it,
+    that does it.
+    """
+    project, found = project_at(project_dir), _config(config)
+
+    from custodes.overseer.by_hand import SwitchOrder, SwitchRefused
+    from custodes.overseer.hand_switch import switch_by_hand
+
+    order = SwitchOrder(profile=profile, target=target, by="cli", force=force)
+    try:
+        done = await switch_by_hand(project, found, order)
+    except SwitchRefused as error:
+        if error.kind == "unknown":
+            raise usage_error(str(error)) from None
+        raise CliError(str(error), kind="overseer") from None
+    if format == "json":
+        write_json(done)
+        return DONE
+    here = f"{plain(done.profile)}: "
+    here += f"{plain(done.old_model)} → {done.new_model}" if done.moved else f"on {done.new_model} already"
+    held = "held there until `primary` or `auto`" if done.held else "the overseer's"
+    write(f"{here} ({held})")
+    return DONE
+
+
+@app.command
 async def simulate(
     *,
     provider: Annotated[str, Parameter(name="--provider", help="Whose answer it is.")],

@@ -84,6 +84,11 @@ class ProfileConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The named ones, in order, each once."""
         return tuple(dict.fromkeys((self.primary, *self.fallbacks)))
 
+    @property
+    def providers(self) -> frozenset[str]:
+        """All that it may ever work on. What one of them states of a profile's setting all of them state."""
+        return frozenset({*(choice.provider for choice in self.choices), self.last_resort} - {""})
+
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     """Seed: "check the primary 3 times, 60 s apart; all 3 well: back"."""

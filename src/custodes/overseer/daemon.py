@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import msgspec
 
-from custodes.overseer import holder
 from custodes.overseer.actuators import Actuators
 from custodes.overseer.ask import Ask, ask
 from custodes.overseer.config import Config
 from custodes.overseer.decide import Decision
 from custodes.overseer.endpoint import Endpoint, endpoints
-from custodes.overseer.holder import AlreadyRunning, Holder
+from custodes.overseer.holder import AlreadyRunning, holding
 from custodes.overseer.incident import Incident
 from custodes.overseer.journal import Journal
 from custodes.overseer.notify import Postman, Send, send
@@ -24,12 +21,8 @@ from custodes.overseer.overseer import Observer, Overseer
 from custodes.overseer.probe import Answer
 from custodes.overseer.tree import tree
 from custodes.overseer.watch import Watch, resting
-from custodes.store import Database, StoreDamaged
 from custodes.supervision.pools.pool_table import load_pools
 from custodes.supervision.record.clock import Now, now
-from custodes.supervision.record.schema import DATABASE, MIGRATIONS
-
-logger = logging.getLogger("custodes.overseer")
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +58,7 @@ async def run(
     :raises AlreadyRunning: another one is, or has taken over.
     :raises StoreError: the project's database cannot be used.
     """
-    async with _held(project, now) as (database, mine):
+    async with holding(project, now) as (database, mine):
         gone: list[AlreadyRunning] = []
         ended = anyio.Event()
 
@@ -99,7 +92,7 @@ async def tick(
     :raises AlreadyRunning: an overseer runs, and does all this itself.
     :raises StoreError: the project's database cannot be used.
     """
-    async with _held(project, now) as (database, _):
+    async with holding(project, now) as (database, _):
         events: list[Event] = []
 
         def observer(event: str, incident: Incident) -> None:
@@ -133,24 +126,3 @@ async def tick(
             decisions=decisions,
             events=tuple(events),
         )
-
-
-@asynccontextmanager
-async def _held(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[Database, Holder]]:
-    """The project's database, with the project held."""
-    path = project / DATABASE
-    try:
-        database = await Database.open(path, MIGRATIONS)
-    except StoreDamaged as error:
-        # Nobody stands beside an overseer to start it again. It was set aside, and all is looked at anew.
-        logger.error("%s", error)  # noqa: TRY400 - the error says it all
-        database = await Database.open(path, MIGRATIONS)
-    try:
-        mine = await holder.take(database, now())
-        try:
-            yield database, mine
-        finally:
-            with anyio.CancelScope(shield=True):
-                await holder.leave(database, mine)
-    finally:
-        await database.aclose()

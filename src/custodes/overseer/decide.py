@@ -1,6 +1,7 @@
 """What becomes of one profile. Pure: ``decide(…)`` reads how everything stands and names one action.
 
-A profile's model is its *primary*, another *choice* of its row, or *hand-made*: not what the overseer set.
+A profile's model is its *primary*, another *choice* of its row, or *hand-made*: not what the overseer set, or
+what a person had it switch to and *hold*.
 *Clear* is well without a bad verdict behind it; *leaving* is what a sick choice asks for.
 
 ==========================  =======================  ========================================================
@@ -48,6 +49,7 @@ class ProfileRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered of a profile: the choice it was last left on, until when it moves no more between
     two that work, the hand-made model it was found on (""), and why it cannot be read ("").
 
+    ``held`` is the choice that a person switched it to, for as long as it is found there.
     ``failed`` is why it could not be set, ``failures`` how often in a row, ``retry`` when it is tried again.
     """
 
@@ -59,6 +61,12 @@ class ProfileRecord(msgspec.Struct, frozen=True, kw_only=True):
     failed: str = ""
     failures: int = 0
     retry: Deadline | None = None
+    held: Choice | None = None
+
+    @property
+    def model(self) -> str:
+        """What it is on, as it was last read; "" where that is not known."""
+        return self.hand or ("" if self.problem else str(self.choice or ""))
 
     def cooling(self, now: Now) -> float:
         """Seconds left of the cooldown."""
@@ -100,24 +108,38 @@ def taken_up(
     """The record, given what the profile was just read to be set to.
 
     At the first sight any choice of the row is taken as it is found. Later only what was set by the overseer
-    is its own, and the primary, to which a person may always put it back; anything else is hand-made.
+    is its own, and the primary, to which a person may always put it back; anything else is hand-made, and
+    what a person had it hold stays so, until another hand has set it to something else.
     """
     name = record.profile
 
     def is_set_to(choice: Choice) -> bool:
         return read.holds(config.setting(name, choice))
 
+    held = record.held
+    if held is not None and held.provider in config.providers and is_set_to(held):
+        return msgspec.structs.replace(record, choice=held, hand=str(held), problem="")
     own = record.choice
     if own is None or (own.provider not in config.providers):
         found = next(
-            (each for each in (*row.choices, *_last_resorts(row, config, watches)) if is_set_to(each)), None
+            (each for each in (*row.choices, *last_resorts(row, config, watches)) if is_set_to(each)), None
         )
     else:
         found = next((each for each in (own, row.primary) if is_set_to(each)), None)
     if found is None:
-        return msgspec.structs.replace(record, hand=str(read).strip() or "no model", problem="")
+        hand = str(read).strip() or "no model"
+        return msgspec.structs.replace(record, hand=hand, held=None, problem="")
     # A row that was edited no longer has the old choice: it is left for the primary, in time.
-    return msgspec.structs.replace(record, choice=found, hand="", problem="")
+    return msgspec.structs.replace(record, choice=found, hand="", held=None, problem="")
+
+
+def automatic(row: ProfileConfig, config: Config, watches: Mapping[str, Watch]) -> Choice:
+    """Where a profile belongs that nobody holds, whatever its cooldown."""
+    here, best = standing(row.primary, watches), _best(row.primary, row, config, watches)
+    if best is None:
+        return row.primary
+    slow = here == "degraded" and config.switch_degraded and clear(best, watches)
+    return best if here in LEAVING or slow else row.primary
 
 
 def decide(
@@ -138,6 +160,9 @@ def _wanted(
         return Decision(profile=name, action="alert_only", kind="problem", why=record.problem)
     if record.hand:
         why = f"a person set it to {record.hand}; it is left alone until it is set back to {row.primary}"
+        if record.held is not None:
+            here = word(standing(record.held, watches))
+            why = f"a person holds it on {record.held}, which is {here}; it stays until they let it go"
         return Decision(profile=name, action="alert_only", kind="hand", why=why, about=row.primary)
     if at is None:
         return Decision(profile=name, action="none", why="it was not read yet")
@@ -145,9 +170,9 @@ def _wanted(
     best = _best(at, row, config, watches)
     if here in LEAVING:
         if best is None:
-            why = f"{at} is {_word(here)}, and nothing in its row is healthy"
+            why = f"{at} is {word(here)}, and nothing in its row is healthy"
             return Decision(profile=name, action="alert_only", kind="outage", why=why, at=at, about=at)
-        return _move(name, at, best, row, f"{at} is {_word(here)}", about=at)
+        return _move(name, at, best, row, f"{at} is {word(here)}", about=at)
     wants_back = at != row.primary and clear(row.primary, watches)
     if here == "degraded" and not wants_back:
         if not config.switch_degraded or best is None or not clear(best, watches):
@@ -158,7 +183,7 @@ def _wanted(
     elif wants_back:
         target, why = row.primary, f"{row.primary} is well again"
     else:
-        return Decision(profile=name, action="none", why=f"{at} is {_word(here)}", at=at)
+        return Decision(profile=name, action="none", why=f"{at} is {word(here)}", at=at)
     if (left := record.cooling(now)) > 0:
         why = f"{why}; it was moved lately and stays on {at} for {_minutes(left)} more"
         return Decision(
@@ -178,13 +203,13 @@ def _best(at: Choice, row: ProfileConfig, config: Config, watches: Mapping[str, 
     ranked = [
         *(choice for choice in named if clear(choice, watches)),
         *(choice for choice in named if standing(choice, watches) == "well"),
-        *(choice for choice in _last_resorts(row, config, watches) if choice != at),
+        *(choice for choice in last_resorts(row, config, watches) if choice != at),
         *(choice for choice in named if standing(choice, watches) == "degraded"),
     ]
     return ranked[0] if ranked else None
 
 
-def _last_resorts(row: ProfileConfig, config: Config, watches: Mapping[str, Watch]) -> Iterator[Choice]:
+def last_resorts(row: ProfileConfig, config: Config, watches: Mapping[str, Watch]) -> Iterator[Choice]:
     """Every well model of the named provider: those that the file names first, then those it serves."""
     watch = watches.get(row.last_resort)
     if watch is None:
@@ -197,7 +222,7 @@ def _last_resorts(row: ProfileConfig, config: Config, watches: Mapping[str, Watc
             yield choice
 
 
-def _word(here: Standing) -> str:
+def word(here: Standing) -> str:
     words = {"needs_person": "refused until a person acts", "absent": "no longer served"}
     words |= {"misconfigured": "not known to be well, since its probe is misconfigured"}
     return words.get(here, here)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 
+import anyio
 import msgspec
 
-from custodes.store import Connection, Database, json_text
+from custodes.store import Connection, Database, StoreDamaged, json_text
 from custodes.supervision.record.clock import Now
 from custodes.supervision.record.owner_identity import Owner, pid_space, proven_dead, this_process
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
+
+logger = logging.getLogger("custodes.overseer")
 
 BEAT_S = 30.0
 """How often an overseer says that it still runs, in seconds."""
@@ -35,14 +43,40 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the store's are
-    """Another overseer has the project. ``pid`` is its process."""
+    """Another overseer has the project: ``holder``. ``pid`` is its process."""
 
     def __init__(self, holder: Holder, now: Now) -> None:
+        self.holder = holder
         self.pid: int = holder.owner.pid
         minutes = max(0.0, now.wall - holder.since) / 60
         super().__init__(
             f"an overseer already runs here (pid {self.pid}, for {minutes:.0f} min); one is enough"
         )
+
+
+@asynccontextmanager
+async def holding(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[Database, Holder]]:
+    """The project's database, with the project held for as long as the block.
+
+    :raises AlreadyRunning: another overseer has it.
+    :raises StoreError: the database cannot be used.
+    """
+    path = project / DATABASE
+    try:
+        database = await Database.open(path, MIGRATIONS)
+    except StoreDamaged as error:
+        # Nobody stands beside an overseer to start it again. It was set aside, and all is looked at anew.
+        logger.error("%s", error)  # noqa: TRY400 - the error says it all
+        database = await Database.open(path, MIGRATIONS)
+    try:
+        mine = await take(database, now())
+        try:
+            yield database, mine
+        finally:
+            with anyio.CancelScope(shield=True):
+                await leave(database, mine)
+    finally:
+        await database.aclose()
 
 
 async def take(database: Database, now: Now, me: Owner | None = None) -> Holder:

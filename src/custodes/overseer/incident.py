@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from custodes.overseer.config import Choice
 from custodes.overseer.decide import Action, Decision
 from custodes.overseer.watch import Watch
 from custodes.supervision.record.clock import Now
@@ -20,7 +21,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     ``opened`` is the timestamp in wall seconds. ``cause`` is what at most one active incident may have.
     ``new_model`` is empty where nothing moved; ``profile_affected`` where no profile works on the provider.
-    ``resolved_by`` says who ended it, ``seconds`` how long it lasted.
+    ``by`` is who acted: ``overseer``, or the surface (``cli``, ``hub``, …) that a person switched a profile
+    from. ``resolved_by`` says who ended it, ``seconds`` how long it lasted.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     resolved: str | None = None
     resolved_by: str | None = None
     seconds: float | None = None
+    by: str = "overseer"
 
 
 def iso(wall: float) -> str:
@@ -89,6 +92,32 @@ def of_provider(watch: Watch, now: Now) -> Incident:
         cause=cause_of(kind, watch.provider, ""),
         detail=_said(watch),
         opened=now.wall,
+    )
+
+
+def by_person(
+    profile: str, primary: Choice, *, old: str, new: str, detail: str, by: str, now: Now
+) -> Incident:
+    """The incident of a profile that a person switched, from the surface ``by``. ``new`` is empty where it
+    was on that model already."""
+    action: Action = "alert_only"
+    if new:
+        action = "switch_back" if new == str(primary) else "switch_to_fallback"
+    return Incident(
+        id=str(uuid.uuid4()),
+        timestamp=iso(now.wall),
+        provider=primary.provider,
+        model=primary.model,
+        error_code="hand",
+        action=action,
+        profile_affected=profile,
+        old_model=old,
+        new_model=new,
+        recovery_eta=None,
+        cause=cause_of("hand", primary.provider, profile),
+        detail=detail,
+        opened=now.wall,
+        by=by,
     )
 
 

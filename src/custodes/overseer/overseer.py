@@ -2,8 +2,7 @@
 
 Not safe for concurrent calls: in the tree one actor makes them, a tick makes them one after the other.
 Everything it knows is in the project's database before it is acted on, so a killed overseer's successor goes
-on from there. A switch is three steps: the intent on the disk, the switch with its proof, and one commit of
-the profile, the incident and its notices; whoever finds an intent ends it first.
+on from there.
 """
 
 from __future__ import annotations
@@ -14,30 +13,26 @@ from collections.abc import Callable, Iterable, Mapping
 import anyio
 import msgspec
 
-from custodes.adapters.port import ProfileSetting, ProfileSwitch, SwitchError
-from custodes.overseer import tables
+from custodes.adapters.port import ProfileSwitch, SwitchError
+from custodes.overseer import by_hand, tables
+from custodes.overseer.by_hand import Switched, SwitchOrder, SwitchRefused
 from custodes.overseer.config import Config
-from custodes.overseer.decide import Decision, ProfileRecord, decide, taken_up
+from custodes.overseer.decide import Decision, ProfileRecord, decide
 from custodes.overseer.endpoint import Endpoint
-from custodes.overseer.incident import Incident, of_decision
+from custodes.overseer.incident import Incident, cause_of, of_decision
 from custodes.overseer.journal import Journal
 from custodes.overseer.ledger import reconcile, resolved
 from custodes.overseer.notice import notices_for
 from custodes.overseer.pools import open_pools
 from custodes.overseer.probe import Answer, judge
+from custodes.overseer.profiles import WRITE_S, Profiles
 from custodes.overseer.tables import Intent
 from custodes.overseer.watch import Watch, advance, healed_in_work, met_limit
 from custodes.store import Connection, Database, StoreError
 from custodes.supervision.pools.breaker import Pool
-from custodes.supervision.record.clock import Now, after
+from custodes.supervision.record.clock import Now
 
 logger = logging.getLogger("custodes.overseer")
-
-RETRY_S = 60.0
-"""After a switch that failed it is tried again in so many seconds, doubled each time up to `RETRY_MOST_S`."""
-RETRY_MOST_S = 3_600.0
-WRITE_S = 5.0
-"""How long a commit may wait for other writers of the file, in seconds."""
 
 Observer = Callable[[str, Incident], None]
 """Called with ``opened``, ``moved`` or ``resolved``; returns at once and never raises."""
@@ -62,28 +57,28 @@ class Overseer:
     ) -> None:
         self.config = config
         self.watches: dict[str, Watch] = {}
-        self.records: dict[str, ProfileRecord] = {}
         self._database = database
-        self._actuator = actuator
+        self._profiles = Profiles(config, database, actuator, now, self._log)
         self._journal = journal
         self._now = now
         self._observer = observer
-        self._begun: dict[str, Intent] = {}
-        """Switches whose end is not on the disk yet, by profile."""
+        self._unread: set[str] = set()
+        """Profiles to be looked at by the next :meth:`act`: something that concerns them was heard."""
 
     async def start(self) -> None:
         """Read what is known. What a killed overseer began is ended by the first :meth:`act`.
 
         :raises StoreError: the database cannot be used.
         """
-        database = self._database
-        watches = await database.read(tables.load_watches)
-        records = await database.read(tables.load_records)
+        watches = await self._database.read(tables.load_watches)
         self.watches = {name: watches.get(name) or Watch(provider=name) for name in self.config.providers}
-        self.records = {
-            name: records.get(name) or ProfileRecord(profile=name) for name in self.config.fallback_matrix
-        }
-        self._begun = await database.read(tables.load_intents)
+        await self._profiles.load()
+        self._unread = set(self.config.fallback_matrix)
+
+    @property
+    def records(self) -> Mapping[str, ProfileRecord]:
+        """What is remembered of each profile."""
+        return self._profiles.records
 
     @property
     def ready(self) -> bool:
@@ -111,7 +106,7 @@ class Overseer:
             await open_pools(connection, waits, now)
 
         await self._database.write(fold, WRITE_S)
-        self.watches |= changed
+        self._heard(changed)
 
     async def see_pools(self, pools: Mapping[str, Pool]) -> bool:
         """What work met with: the pools as they stand. Whether a provider now stands differently.
@@ -135,34 +130,52 @@ class Overseer:
                 changed[name] = then
         if changed:
             await self._database.write(lambda c: tables.save_watches(c, changed.values()), WRITE_S)
-            self.watches |= changed
+            self._heard(changed)
         return bool(changed)
 
+    def _heard(self, changed: Mapping[str, Watch]) -> None:
+        self.watches |= changed
+        for name, row in self.config.fallback_matrix.items():
+            choice = self.records[name].choice
+            if not changed.keys().isdisjoint(row.providers) or (choice and choice.provider in changed):
+                self._unread.add(name)
+
     async def act(self) -> tuple[Decision, ...]:
-        """Look at every profile, decide, and do what was decided. In a dry run nothing is changed or opened.
+        """Look at the profiles that something was heard for, decide on all, and do what was decided. In a dry
+        run nothing is changed or opened.
 
         :raises StoreError: the database cannot be used; what was not kept is decided again.
         """
-        before = dict(self.records)
-        await self._read_profiles()
-        decisions = self.decisions()
+        decisions = await self._looked()
         if self.config.dry_run:
             return decisions
-        active = {incident.cause: incident for incident in await self._database.read(tables.active_incidents)}
+        active = await self._active()
+        moves = [decision for decision in decisions if decision.to is not None]
         async with anyio.create_task_group() as group:
             for decision in decisions:
                 if decision.to is not None:
-                    group.start_soon(self._switch, decision, active)
+                    group.start_soon(self._move, decision, active)
                 elif decision.kind != "problem":
-                    self._forget_failure(decision.profile)
-        stayed = [decision for decision in decisions if decision.to is None]
+                    self._profiles.forget_failure(decision.profile)
         failed = [
             Decision(profile=name, action="alert_only", kind="problem", why=self.records[name].failed)
-            for name in (decision.profile for decision in decisions if decision.to is not None)
+            for name in (move.profile for move in moves)
             if self.records[name].failed
         ]
-        await self._settle((*stayed, *failed), before)
+        await self._settle((*(each for each in decisions if each.to is None), *failed))
         return decisions
+
+    async def _looked(self) -> tuple[Decision, ...]:
+        """The decisions, with every profile that is to move just read."""
+        read: set[str] = set()
+        while unread := self._unread - read:
+            await self._profiles.read(unread, self.watches)
+            read |= unread
+            decisions = self.decisions()
+            # A cooldown, or the wait before another try, may be over without anything being heard.
+            self._unread |= {decision.profile for decision in decisions if decision.to is not None}
+        self._unread = set(self._profiles.begun)
+        return self.decisions()
 
     def decisions(self) -> tuple[Decision, ...]:
         """What would be done with each profile, as it was last read."""
@@ -172,30 +185,7 @@ class Overseer:
             for name, row in self.config.fallback_matrix.items()
         )
 
-    # -- Profiles
-
-    async def _read_profiles(self) -> None:
-        async with anyio.create_task_group() as group:
-            for name in self.config.fallback_matrix:
-                group.start_soon(self._read_profile, name)
-
-    async def _read_profile(self, name: str) -> None:
-        row, record = self.config.fallback_matrix[name], self.records[name]
-        if name in self._begun and not self.config.dry_run:
-            await self._end_begun(self._begun[name])
-            record = self.records[name]
-        if name in self._begun:
-            why = record.failed or "a switch was interrupted, and its end is not known yet"
-            self.records[name] = msgspec.structs.replace(record, problem=why)
-            return
-        try:
-            read = await self._actuator(row.actuator).read(name)
-        except SwitchError as error:
-            self.records[name] = msgspec.structs.replace(record, problem=str(error))
-        else:
-            self.records[name] = taken_up(record, read, row, self.config, self.watches)
-
-    async def _switch(self, decision: Decision, active: Mapping[str, Incident]) -> None:
+    async def _move(self, decision: Decision, active: Mapping[str, Incident]) -> None:
         """Move one profile. Whatever goes wrong is its own and no other profile's."""
         assert decision.to is not None and decision.at is not None  # noqa: S101, PT018 - what a move is
         name, config = decision.profile, self.config
@@ -203,113 +193,68 @@ class Overseer:
         incident = of_decision(decision, watch, self._now())
         if decision.action == "switch_back" and decision.about == decision.to:
             incident = resolved(incident, "overseer", self._now())  # a record of the way back, no outage
-        elif (known := active.get(incident.cause)) is not None:
-            fields = {field: getattr(incident, field) for field in _MOVED}
-            incident = msgspec.structs.replace(known, **fields)
         intent = Intent(
             profile=name,
             old=config.setting(name, decision.at),
             new=config.setting(name, decision.to),
             to=decision.to,
-            incident=incident,
+            incident=_known(incident, active),
         )
         try:
-            actuator = self._actuator(config.fallback_matrix[name].actuator)
-            await self._database.write(lambda c: tables.save_intent(c, intent), WRITE_S)
-            self._begun[name] = intent
-            await actuator.switch(name, intent.new, intent.old)
-            await self._moved(intent)
+            await self._profiles.move(intent)
         except SwitchError as error:
-            await self._failed(name, error)
+            logger.error("%s", error)  # noqa: TRY400 - the error says it all
+            self._profiles.failed(name, error)
         except StoreError as error:
             # Before the switch nothing has changed; after it the intent is ended by the next round.
             logger.warning("%s: the switch to %s is not on the disk yet: %s", name, decision.to, error)
 
-    async def _moved(self, intent: Intent) -> None:
-        """The switch is proven: profile, incident and notices in one commit."""
-        record = msgspec.structs.replace(
-            self.records[intent.profile],
-            choice=intent.to,
-            cooldown=after(self.config.cooldown_s, self._now()),
-            hand="",
-            failed="",
-            failures=0,
-            retry=None,
+    async def switch(self, order: SwitchOrder) -> Switched:
+        """Switch a profile as a person asked, and leave it there for as long as they want it.
+
+        :raises SwitchRefused: nothing was switched; it says why, and what would work.
+        :raises StoreError: the database cannot be used; what was begun is ended by the next round.
+        """
+        row = by_hand.row_of(order, self.config)
+        name, profiles = order.profile, self._profiles
+        await profiles.read([name], self.watches)
+        aim = by_hand.aim(order, self.records[name], self.config, self.watches)
+        read = profiles.settings[name]
+        done = by_hand.switched(order, self.records[name], read, aim, self.config)
+        if not done.changed:
+            return done
+        active = await self._active()
+        known = active.get(cause_of("hand", row.primary.provider, name))
+        event, incident = by_hand.entry(done, row.primary, known, self._now())
+        intent = Intent(
+            profile=name,
+            old=read,
+            new=self.config.setting(name, aim.to),
+            to=aim.to,
+            incident=None if incident is None else _known(incident, active),
+            held=aim.held,
         )
-
-        async def fold(connection: Connection) -> list[Incident]:
-            await tables.delete_intent(connection, intent.profile)
-            await tables.save_records(connection, [record])
-            written = await tables.save_incidents(connection, [intent.incident])
-            await tables.add_notices(connection, notices_for(self.config, "moved", written))
-            return written
-
-        written = await self._database.write(fold, WRITE_S)
-        self._begun.pop(intent.profile, None)
-        self.records[intent.profile] = record
-        await self._log("moved", written)
-
-    async def _failed(self, name: str, error: SwitchError) -> None:
-        logger.error("%s", error)
-        record = self.records[name]
-        failures = record.failures + 1
-        wait = min(RETRY_S * 2.0 ** min(failures - 1, 16), RETRY_MOST_S)
-        self.records[name] = msgspec.structs.replace(
-            record, failed=str(error), failures=failures, retry=after(wait, self._now())
-        )
-        if not error.changed and name in self._begun:
-            try:
-                await self._drop(name)
-            except StoreError as problem:
-                logger.warning("%s: the end of its switch is not on the disk yet: %s", name, problem)
-
-    def _forget_failure(self, name: str) -> None:
-        """A switch that failed is wanted no more."""
-        if self.records[name].failed:
-            self.records[name] = msgspec.structs.replace(
-                self.records[name], failed="", failures=0, retry=None
-            )
-
-    async def _end_begun(self, intent: Intent) -> None:
-        """A switch whose end nobody saw: complete it, or see that it was rolled back."""
-        name = intent.profile
         try:
-            actuator = self._actuator(self.config.fallback_matrix[name].actuator)
-            await actuator.recover(name)
-            read = await actuator.read(name)
-            if not read.holds(intent.new) and _between(read, intent.old, intent.new):
-                await actuator.switch(name, intent.new, read)
-                read = intent.new
-            if read.holds(intent.new):
-                await self._moved(intent)
-                return
-            logger.warning(
-                "%s: a switch to %s was interrupted and is undone; it is %s", name, intent.to, read
-            )
-            await self._drop(name)
+            if done.moved:
+                await profiles.move(intent)
+            else:
+                await profiles.stands(intent, event)
         except SwitchError as error:
-            self.records[name] = msgspec.structs.replace(self.records[name], failed=str(error))
-        except StoreError as error:
-            logger.warning("%s: the end of its switch is not on the disk yet: %s", name, error)
-
-    async def _drop(self, name: str) -> None:
-        await self._database.write(lambda c: tables.delete_intent(c, name), WRITE_S)
-        self._begun.pop(name, None)
+            raise SwitchRefused("failed", str(error)) from error
+        await self._settle([each for each in self.decisions() if each.to is None])
+        return done
 
     # -- Incidents
 
-    async def _settle(self, decisions: Iterable[Decision], before: Mapping[str, ProfileRecord]) -> None:
+    async def _active(self) -> dict[str, Incident]:
+        return {each.cause: each for each in await self._database.read(tables.active_incidents)}
+
+    async def _settle(self, decisions: Iterable[Decision]) -> None:
         """Bring the incidents in line with how things stand, and keep what was learned of the profiles."""
         now = self._now()
-        entries = reconcile(
-            await self._database.read(tables.active_incidents),
-            decisions,
-            self.records,
-            self.watches,
-            self.config,
-            now,
-        )
-        records = [record for name, record in self.records.items() if before.get(name) != record]
+        active = (await self._active()).values()
+        entries = reconcile(active, decisions, self.records, self.watches, self.config, now)
+        records = self._profiles.unsaved()
         if not (records or entries.opened or entries.resolved or entries.updated):
             return
 
@@ -322,6 +267,7 @@ class Overseer:
             return opened
 
         opened = await self._database.write(fold, WRITE_S)
+        self._profiles.saved(records)
         await self._log("opened", opened)
         await self._log("resolved", entries.resolved)
 
@@ -333,13 +279,13 @@ class Overseer:
                 self._observer(event, incident)
 
 
-def _between(read: ProfileSetting, old: ProfileSetting, new: ProfileSetting) -> bool:
-    """Whether it was left half way: some of the old, some of the new, and nothing of anybody else's."""
-    if read.holds(old):
-        return False
-    fields = ((getattr(each, name) for each in (read, old, new)) for name in ProfileSetting.__struct_fields__)
-    return all(here in (was, will) or (was is None and will is None) for here, was, will in fields)
+def _known(incident: Incident, active: Mapping[str, Incident]) -> Incident:
+    """It, or the open one of its cause as this changes it. What is over already is a record of its own."""
+    known = active.get(incident.cause)
+    if known is None or incident.status == "resolved":
+        return incident
+    return msgspec.structs.replace(known, **{field: getattr(incident, field) for field in _MOVED})
 
 
-_MOVED = ("action", "error_code", "old_model", "new_model", "detail", "recovery_eta")
+_MOVED = ("action", "error_code", "old_model", "new_model", "detail", "recovery_eta", "by")
 """What a switch changes of an incident that was open before it."""

@@ -168,9 +168,7 @@ class _Reader:
 
     def together(self, profile: ProfileConfig, where: str, providers: Mapping[str, ProviderConfig]) -> None:
         """Provider, model and base URL move together: what one choice sets, every other must set, too."""
-        names = {choice.provider for choice in profile.choices} | (
-            {profile.last_resort} if profile.last_resort else set()
-        )
+        names = profile.providers
         for field in ("provider", "base_url"):
             having = {
                 name for name in names if getattr(providers[name].switch or Template(), field) is not None

@@ -37,11 +37,13 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileView(msgspec.Struct, frozen=True, kw_only=True):
-    """``model`` is what it is set to, as far as it can be read; ``action`` what a round would do now."""
+    """``model`` is what it is set to, as far as it can be read, ``by_hand`` whether a person set it to that;
+    ``action`` what a round would do now."""
 
     profile: str
     primary: str
     model: str
+    by_hand: bool
     action: Action
     to: str
     why: str
@@ -125,7 +127,8 @@ def profile_view(found: Known, name: str, config: Config, now: Now) -> ProfileVi
     return ProfileView(
         profile=name,
         primary=str(row.primary),
-        model=record.hand or ("" if record.problem else str(record.choice or "")),
+        model=record.model,
+        by_hand=bool(record.hand),
         action=decision.action,
         to=str(decision.to or ""),
         why=decision.why,

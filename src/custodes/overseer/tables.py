@@ -27,13 +27,15 @@ KEPT = 10_000
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """A switch that was begun: what it makes of the profile, so that whoever finds it can end it."""
+    """A switch that was begun: what it makes of the profile, so that whoever finds it can end it. ``held``:
+    it is a person's, who wants the profile left there."""
 
     profile: str
     old: ProfileSetting
     new: ProfileSetting
     to: Choice
-    incident: Incident
+    incident: Incident | None
+    held: bool = False
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):

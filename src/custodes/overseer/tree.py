@@ -1,4 +1,5 @@
-"""The overseer as a tree: a probe for each endpoint, one desk that decides, the notifier, the look at pools.
+"""The overseer as a tree: a probe for each endpoint, one desk that decides, the notifier, the looks at what
+other processes write.
 
 ::
 
@@ -6,6 +7,7 @@
     ├── desk        holds the Overseer; everything that is heard passes here, one at a time
     ├── notifier    delivers what waits, at its own pace
     ├── pools       watches the breaker's pools, where a provider is mapped to any
+    ├── switches    takes what persons ask for from other processes
     ├── presence    says that this overseer still runs
     └── probes (one_for_one)
         └── one for each distinct endpoint
@@ -16,9 +18,8 @@ A crash of the desk restarts it from the database, with all that talk to it; one
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import anyio
 import msgspec
@@ -26,24 +27,22 @@ import msgspec
 from custodes.actors import Actor, ActorError, ActorRef, ChildSpec, Message, Supervisor, handles
 from custodes.overseer import holder
 from custodes.overseer.ask import Ask
+from custodes.overseer.by_hand import Refusal, Switched, SwitchRefused
 from custodes.overseer.config import Config
 from custodes.overseer.endpoint import Endpoint, endpoints
 from custodes.overseer.holder import BEAT_S, AlreadyRunning, Holder
+from custodes.overseer.looks import PoolLook, PoolsSeen, SwitchAsked, SwitchLook, Turn
 from custodes.overseer.notify import Postman
 from custodes.overseer.overseer import Overseer
 from custodes.overseer.probe import Answer
 from custodes.overseer.watch import pause, resting
-from custodes.store import Connection, Database, StoreError
-from custodes.supervision.pools.breaker import Pool
-from custodes.supervision.pools.pool_table import load_pools
+from custodes.store import Database, StoreError
 from custodes.supervision.record.clock import Now
 
 logger = logging.getLogger("custodes.overseer")
 
 AGAIN_S = 30.0
 """How long to wait, in seconds, where the database could not be used."""
-LOOK_S = 1.0
-"""How often it is looked whether another process has written to the database (a counter in memory)."""
 DELIVER_S = 5.0
 """How often what waits for its spacing, or for a channel that is down, is looked at again, in seconds."""
 
@@ -59,16 +58,6 @@ class Due(msgspec.Struct, Message[float], frozen=True):
     """How long an endpoint is not to be asked yet, in seconds."""
 
     endpoint: Endpoint
-
-
-class PoolsSeen(msgspec.Struct, Message[bool], frozen=True):
-    """The pools as they stand. Replied with whether that could be kept."""
-
-    pools: dict[str, Pool]
-
-
-class Turn(msgspec.Struct, Message[None], frozen=True):
-    """To oneself: the next one."""
 
 
 class Desk(Actor):
@@ -104,6 +93,17 @@ class Desk(Actor):
     async def due(self, message: Due) -> float:
         return self._over(message.endpoint, resting)
 
+    @handles(SwitchAsked)
+    async def switch_asked(self, message: SwitchAsked) -> Switched | Refusal:
+        try:
+            done = await self._overseer.switch(message.order)
+        except SwitchRefused as error:
+            return Refusal(kind=error.kind, message=str(error))
+        except StoreError as error:
+            return Refusal(kind="failed", message=f"the project's database cannot be used: {error}")
+        self._tell_notifier()
+        return done
+
     @handles(PoolsSeen)
     async def pools_seen(self, message: PoolsSeen) -> bool:
         kept = False
@@ -118,6 +118,9 @@ class Desk(Actor):
 
     async def _act(self) -> None:
         await self._overseer.act()
+        self._tell_notifier()
+
+    def _tell_notifier(self) -> None:
         with suppress(ActorError):  # it has more than enough to do, or is between two incarnations
             self._notifier().tell(Turn())
 
@@ -166,33 +169,6 @@ class Notifier(Actor):
                 logger.warning("nothing can be delivered now: %s", errors.exceptions[0])
             if waits:
                 await anyio.sleep(DELIVER_S)
-
-
-class PoolLook(Actor):
-    """Tells the desk of the pools, first as they stand and then whenever another process changed them."""
-
-    def __init__(self, names: Iterable[str], database: Database, desk: Callable[[], ActorRef]) -> None:
-        self._names = frozenset(names)
-        self._database = database
-        self._desk = desk
-
-    async def on_start(self) -> None:
-        self.context.ref.tell(Turn())
-
-    @handles(Turn)
-    async def turn(self, _: Turn) -> None:
-        version: Any = None
-        seen: dict[str, Pool] | None = None
-        while True:
-            try:
-                if (found := await self._database.read(_version)) != version:
-                    pools = await self._database.read(lambda c: load_pools(c, self._names))
-                    if pools != seen and await self._desk().ask(PoolsSeen(pools)):
-                        seen = pools
-                    version = found if pools == seen else None  # not kept: again at the next look
-            except StoreError as error:
-                logger.warning("the pools cannot be looked at: %s", error)
-            await anyio.sleep(LOOK_S)
 
 
 class Presence(Actor):
@@ -254,6 +230,7 @@ def tree(
             ChildSpec("desk", lambda: Desk(make, now, lambda: root.ref("notifier")), shutdown=150),
             ChildSpec("notifier", lambda: Notifier(postman)),
             *looks,
+            ChildSpec("switches", lambda: SwitchLook(database, desk)),
             ChildSpec("presence", lambda: Presence(mine, database, now, lost)),
             ChildSpec("probes", probes),
         ],
@@ -261,9 +238,3 @@ def tree(
         id="overseer",
     )
     return root
-
-
-async def _version(connection: Connection) -> int:
-    """A number that changes when another connection has written. It is the reader's own, so ask it there."""
-    ((found,),) = await connection.execute_fetchall("PRAGMA data_version")
-    return int(found)

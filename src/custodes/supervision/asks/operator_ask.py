@@ -7,8 +7,6 @@ its children (design, section 3, "One owner"); what a dead owner left is ended b
 from __future__ import annotations
 
 import os
-import secrets
-import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -17,16 +15,15 @@ import anyio
 import msgspec
 
 from custodes.adapters.port import PermissionAnswer
-from custodes.store import Connection, Database, json_text
-from custodes.supervision.asks import requests
+from custodes.store import Connection, Database
 from custodes.supervision.asks.permission_table import AskRow, find_ask, open_asks
-from custodes.supervision.asks.posted import Posted
-from custodes.supervision.asks.requests import AnswerAsk, Answered, CancelAsk, Kind, Request
+from custodes.supervision.asks.posted import posted
+from custodes.supervision.asks.requests import AnswerAsk, Answered, CancelAsk, Kind
 from custodes.supervision.nesting.nested_work import RUN
 from custodes.supervision.plans.checkpoints import load_plan_row
 from custodes.supervision.record import records
 from custodes.supervision.record.clock import now
-from custodes.supervision.record.owner_identity import Owner, proven_dead, this_process
+from custodes.supervision.record.owner_identity import Owner, proven_dead
 from custodes.supervision.record.project_file import ProjectFile, overriding
 from custodes.supervision.record.records import AttemptRow
 from custodes.supervision.record.recovery import close_dead_owners
@@ -170,26 +167,11 @@ async def _through(
     database: Database, owner: Owner, kind: Kind, target: str, body: msgspec.Struct, *, whole: bool = False
 ) -> str | None:
     """The owner's reply, or None where it gives none. ``target`` is a run, or a ``whole`` conversation."""
-    request = Request(
-        id=secrets.token_hex(16),
-        kind=kind,
-        run_id=target,
-        owner=owner,
-        client=this_process(),
-        body=json_text(body),
-        asked=time.time(),
-    )
 
     async def over() -> bool:
         return not whole and await database.read(partial(records.open_of_run, run_id=target)) is None
 
-    posted = Posted(database, request)
-    await posted.write()
-    reply: str | None = None
-    try:
+    async with posted(database, owner, kind, target, body) as request:
         with anyio.move_on_after(END_S):
-            reply = await posted.reply(over, TAKEN_S)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await database.write(partial(requests.forget, ids=[request.id]), wait_s=5.0)
-    return reply
+            return await request.reply(over, TAKEN_S)
+    return None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
+import msgspec
 
-from custodes.store import Database, StoreLocked
+from custodes.store import Database, StoreLocked, json_text
 from custodes.supervision.asks import requests
-from custodes.supervision.asks.requests import Request, RequestStatus
-from custodes.supervision.record.owner_identity import proven_dead
+from custodes.supervision.asks.requests import Kind, Request, RequestStatus
+from custodes.supervision.record.owner_identity import Owner, proven_dead, this_process
 
 POLL_S = (0.02, 0.25)
 """The first and the longest pause between two looks at a reply, in seconds."""
@@ -86,6 +90,32 @@ class Posted:
             return None
         self.status = seen.status
         return seen.reply
+
+
+@asynccontextmanager
+async def posted(
+    database: Database, owner: Owner, kind: Kind, target: str, body: msgspec.Struct
+) -> AsyncIterator[Posted]:
+    """A person's request to the owner, about ``target``; it stands in the file for as long as the block.
+
+    :raises StoreError: it was not written.
+    """
+    request = Request(
+        id=secrets.token_hex(16),
+        kind=kind,
+        run_id=target,
+        owner=owner,
+        client=this_process(),
+        body=json_text(body),
+        asked=time.time(),
+    )
+    found = Posted(database, request)
+    await found.write()
+    try:
+        yield found
+    finally:
+        with anyio.CancelScope(shield=True):
+            await database.write(partial(requests.forget, ids=[request.id]), WAIT_S)
 
 
 async def _is(over: Callable[[], Awaitable[bool]]) -> bool:

@@ -1,9 +1,9 @@
 """Requests from other processes to the owner of a running attempt, as rows of the project's file.
 
-A child's own processes ask for nested work; anybody of the project's user asks to cancel a run or answers an
-ask for permission. Whoever asks writes a row and waits for its reply; the owner that it names claims it in
-one commit, so that it is done once, and answers in another. The id is the client's: the same one asked again
-is the same request, and has the same answer.
+A child's own processes ask for nested work; anybody of the project's user asks to cancel a run, answers an
+ask for permission, or asks the overseer for a switch. Whoever asks writes a row and waits for its reply; the
+owner that it names claims it in one commit, so that it is done once, and answers in another. The id is the
+client's: the same one asked again is the same request, and has the same answer.
 
 ``asked`` -> ``claimed`` -> ``answered``; ``withdrawn`` where the client wants no more of what was claimed.
 The body is deleted once it is claimed. A row of nested work goes with the attempt that asked for it, any
@@ -23,13 +23,13 @@ from custodes.adapters.port import PermissionAnswer
 from custodes.store import Connection, Row, Table, json_text
 from custodes.supervision.record.owner_identity import Owner, proven_dead
 
-Kind = Literal["dispatch", "cancel", "answer"]
+Kind = Literal["dispatch", "cancel", "answer", "switch"]
 RequestStatus = Literal["asked", "claimed", "withdrawn", "answered"]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """``run_id`` is the run it is about: whose process asks for work, which is to be cancelled (or a whole
-    conversation), or which asks for permission. ``asked`` is in wall seconds.
+    conversation), or which asks for permission; of a switch, the profile. ``asked`` is in wall seconds.
 
     ``proof`` is made by :func:`prove`, for nested work; who may write this file needs none for the rest.
     """
