@@ -1,8 +1,7 @@
 """The health actor: all that is said of the project's pools goes through its mailbox.
 
 What waits there is one batch: one read, one fold of the breaker's rule over it, and one commit where
-something changed; the replies go out after it. Other processes do the same with the same file: the commit's
-``BEGIN IMMEDIATE`` puts the folds of all of them in one order.
+something changed; the replies go out after it.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
-import msgspec
 
-from custodes.actors import ActorError, ActorRef, BatchActor, Message
-from custodes.store import Connection, Database, StoreError, StoreLocked, StoreUnusable
+from custodes.actors import ActorError, ActorRef, Message
+from custodes.store import Connection, Database, StoreError
 from custodes.supervision.pools.admission import (
     Admission,
     Admit,
@@ -35,85 +33,55 @@ from custodes.supervision.pools.health_fold import Fold
 from custodes.supervision.pools.pool_table import load_pools, load_unavailable, save_pools, save_unavailable
 from custodes.supervision.record import records
 from custodes.supervision.record.clock import Now
+from custodes.supervision.record.file_actor import LAST_WAIT_S, WAIT_S, FileActor
 from custodes.supervision.record.owner_identity import proven_dead, this_process
 from custodes.supervision.writers.lease_table import held_among
 
-logger = logging.getLogger("custodes.health")
 
-WAIT_S = 1.0
-"""How long an ask may wait for other writers, in seconds; then it is refused (design, section 4)."""
-LAST_WAIT_S = 5.0
-"""The same for what is still owed to the file when the actor stops."""
+class HealthActor(FileActor):
+    """An ask that cannot be folded is refused as unavailable (fail closed)."""
 
-
-class _Retry(msgspec.Struct, Message[None], frozen=True):
-    """To itself: write what is owed."""
-
-
-class HealthActor(BatchActor):
-    """``database`` and ``now`` are called for each batch.
-
-    An error of the store is no crash: an ask is then refused as unavailable (fail closed); what was told
-    (settle, confirm, withdraw, record) is kept and written before anything else, at the next batch or at
-    the stop at the latest.
-    """
-
-    mailbox_size = 16_384
     # Above it the fold keeps the interpreter for longer than the host's loop should wait (bench/health.py).
     batch_size = 128
+    logger = logging.getLogger("custodes.health")
+    told = (Settle, Confirm, Withdraw, Record)
+    lost = "%d ends of attempts are lost; their rows stay open: %s"
 
     def __init__(
         self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S
     ) -> None:
-        self._database = database
-        self._now = now
-        self._wait_s = wait_s
-        self._owed: list[Message[Any]] = []
+        super().__init__(database, now, wait_s)
         self._sick: set[str] = set()
         """Pools last seen sick: an ask for nothing else is probably refused, and so is read first."""
 
-    async def receive_batch(self, messages: Sequence[Message[Any]]) -> Sequence[Any]:
-        owed, self._owed = self._owed, []
-        batch = [*owed, *(message for message in messages if not isinstance(message, _Retry))]
-        if not batch:
-            return [None] * len(messages)
-        try:
-            answers = await self._write(batch)
-        except StoreError as error:
-            logger.warning("%d messages on pools could not be written: %s", len(batch), error)
-            self._owe(batch, error)
-            return [_answer_without_store(message, error) for message in messages]
-        except Exception:  # one of them cannot be written at all: it fails alone, and crashes nobody's work
-            answers = [await self._write_alone(message) for message in batch]
-        answered = iter(answers[len(owed) :])
-        return [None if isinstance(message, _Retry) else next(answered) for message in messages]
-
-    async def _write(self, batch: list[Message[Any]]) -> list[Any]:
+    async def write(self, batch: list[Message[Any]], wait_s: float) -> list[Any]:
         answers, seen = await fold_and_commit(
-            self._database(), batch, self._now, self._wait_s, read_first=self._likely_unchanged(batch)
+            self._database(), batch, self._now, wait_s, read_first=self._likely_unchanged(batch)
         )
         for pool in seen:
             (self._sick.discard if pool.deadline is None else self._sick.add)(pool.name)
         return answers
 
-    async def _write_alone(self, message: Message[Any]) -> Any:
-        try:
-            (answer,) = await self._write([message])
-        except StoreError as error:
-            self._owe([message], error)
-            return _answer_without_store(message, error)
-        except Exception as error:
-            what = f"{type(message).__name__} holds what cannot be written ({type(error).__name__})"
-            logger.error("%s", what)  # noqa: TRY400 - the error's words may hold the work's own
-            return _answer_without_store(message, StoreUnusable(self._database().path, what))
-        return answer
-
-    async def on_stop(self, reason: str) -> None:  # noqa: ARG002  # whatever the reason
-        if self._owed:
-            try:
-                await fold_and_commit(self._database(), self._owed, self._now, LAST_WAIT_S)
-            except StoreError as error:
-                logger.error("%d ends of attempts are lost; their rows stay open: %s", len(self._owed), error)  # noqa: TRY400 - the words say it
+    def unwritten(self, message: Message[Any], error: StoreError) -> Any:
+        match message:
+            case Admit():
+                return Refused(
+                    unavailable=tuple(
+                        Unavailable(
+                            adapter=candidate.adapter,
+                            pool=candidate.pool,
+                            category="unavailable",
+                            reason=f"the health of {candidate.pool} cannot be known: {error}",
+                        )
+                        for candidate in message.candidates
+                    )
+                )
+            case Settle():
+                return False
+            case Clear() | Snapshot():
+                return error
+            case _:
+                return None
 
     def _likely_unchanged(self, batch: list[Message[Any]]) -> bool:
         return all(
@@ -121,14 +89,6 @@ class HealthActor(BatchActor):
             or (isinstance(message, Admit) and all(each.pool in self._sick for each in message.candidates))
             for message in batch
         )
-
-    def _owe(self, batch: list[Message[Any]], error: StoreError) -> None:
-        self._owed += [
-            message for message in batch if isinstance(message, Settle | Confirm | Withdraw | Record)
-        ]
-        if self._owed and isinstance(error, StoreLocked):
-            with suppress(ActorError):  # it stops: on_stop writes them
-                self.context.ref.tell(_Retry())  # which waits for the writer again, so this is no busy loop
 
 
 async def admit(health: ActorRef, ask: Admit) -> Admission | Refused:
@@ -242,25 +202,3 @@ async def _read(connection: Connection, messages: Sequence[Message[Any]], now: N
         dead_leases=frozenset(lease.id for lease in leases if proven_dead(lease.owner)),
         lost_scopes=frozenset(scope_leases - held),
     )
-
-
-def _answer_without_store(message: Message[Any], error: StoreError) -> Any:
-    match message:
-        case Admit():
-            return Refused(
-                unavailable=tuple(
-                    Unavailable(
-                        adapter=candidate.adapter,
-                        pool=candidate.pool,
-                        category="unavailable",
-                        reason=f"the health of {candidate.pool} cannot be known: {error}",
-                    )
-                    for candidate in message.candidates
-                )
-            )
-        case Settle():
-            return False
-        case Clear() | Snapshot():
-            return error
-        case _:
-            return None

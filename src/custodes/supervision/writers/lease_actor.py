@@ -1,7 +1,6 @@
 """The lease actor: all that this host says of its scopes, folded over the project's line, one commit each.
 
-Other processes do the same with the same file; the commit's ``BEGIN IMMEDIATE`` puts all of them in one
-order. Nothing is read or written before the first mutable work asks.
+Nothing is read or written before the first mutable work asks.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
-import msgspec
 
-from custodes.actors import Actor, ActorError, ActorRef, BatchActor, Message
-from custodes.store import Connection, Database, StoreError, StoreLocked
+from custodes.actors import Actor, ActorError, ActorRef, Message
+from custodes.store import Connection, Database, StoreError
 from custodes.supervision.record.clock import Now
+from custodes.supervision.record.file_actor import WAIT_S, FileActor
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.writers.lease import HEARTBEAT_S
 from custodes.supervision.writers.lease_fold import Beat, Held, InTheWay, LeaseFold, Release, Take
@@ -28,26 +27,13 @@ from custodes.supervision.writers.lease_table import (
     save_leases,
 )
 
-logger = logging.getLogger("custodes.scopes")
 
-WAIT_S = 1.0
-"""How long an ask may wait for other writers of the file, in seconds."""
-LAST_WAIT_S = 5.0
-"""The same for what is still owed to the file when the actor stops."""
+class LeaseActor(FileActor):
+    """``heart`` is told of the first lease. Whatever cannot be written is answered with the error."""
 
-
-class _Retry(msgspec.Struct, Message[None], frozen=True):
-    """To itself: write what is owed."""
-
-
-class LeaseActor(BatchActor):
-    """``database`` and ``now`` are called for each batch; ``heart`` is told of the first lease.
-
-    An error of the store is no crash: a take is answered with it, and a release is kept and written before
-    anything else, at the next batch or at the stop at the latest.
-    """
-
-    mailbox_size = 16_384
+    logger = logging.getLogger("custodes.scopes")
+    told = (Release,)
+    lost = "%d scopes could not be released; `cos scopes list` shows them: %s"
 
     def __init__(
         self,
@@ -56,45 +42,19 @@ class LeaseActor(BatchActor):
         heart: Callable[[], ActorRef],
         wait_s: float = WAIT_S,
     ) -> None:
-        self._database = database
-        self._now = now
+        super().__init__(database, now, wait_s)
         self._heart = heart
-        self._wait_s = wait_s
-        self._owed: list[Release] = []
         self._waiting: set[str] = set()
         self._beating = False
 
-    async def receive_batch(self, messages: Sequence[Message[Any]]) -> Sequence[Any]:
-        batch = [*self._owed, *(message for message in messages if not isinstance(message, _Retry))]
-        if not batch:
-            return [None] * len(messages)
+    async def write(self, batch: list[Message[Any]], wait_s: float) -> list[Any]:
         again = all(isinstance(message, Take) and message.id in self._waiting for message in batch)
-        try:
-            answers = await fold_and_commit(
-                self._database(), batch, self._now, self._wait_s, read_first=again
-            )
-        except StoreError as error:
-            logger.warning("%d messages on scopes could not be written: %s", len(batch), error)
-            self._owed = [message for message in batch if isinstance(message, Release)]
-            if self._owed and isinstance(error, StoreLocked):
-                with suppress(ActorError):  # it stops: on_stop writes them
-                    self.context.ref.tell(_Retry())  # which waits for the writer again: no busy loop
-            return [None if isinstance(message, _Retry) else error for message in messages]
+        answers = await fold_and_commit(self._database(), batch, self._now, wait_s, read_first=again)
         self._note(batch, answers)
-        answered = iter(answers[len(self._owed) :])
-        self._owed = []
-        return [None if isinstance(message, _Retry) else next(answered) for message in messages]
+        return answers
 
-    async def on_stop(self, reason: str) -> None:  # noqa: ARG002 - whatever the reason
-        if self._owed:
-            try:
-                await fold_and_commit(self._database(), self._owed, self._now, LAST_WAIT_S)
-            except StoreError as error:
-                logger.error(  # noqa: TRY400 - the words say it
-                    "%d scopes could not be released (%s); `cos scopes list` shows them",
-                    len(self._owed),
-                    error,
-                )
+    def unwritten(self, message: Message[Any], error: StoreError) -> StoreError:  # noqa: ARG002 - any
+        return error
 
     def _note(self, batch: Sequence[Message[Any]], answers: Sequence[Any]) -> None:
         for message, answer in zip(batch, answers, strict=True):

@@ -1,0 +1,101 @@
+"""An actor before the project's file: what waits in its mailbox is one batch, one fold and one commit.
+
+Other processes do the same with the same file: the commit's ``BEGIN IMMEDIATE`` puts the folds of all of
+them in one order. What could not be written is owed to the file.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import msgspec
+
+from custodes.actors import ActorError, BatchActor, Message
+from custodes.store import Database, StoreError, StoreLocked, StoreUnusable
+from custodes.supervision.record.clock import Now
+
+WAIT_S = 1.0
+"""How long an ask may wait for other writers, in seconds; then it is refused (design, section 4)."""
+LAST_WAIT_S = 5.0
+"""The same for what is still owed to the file when the actor stops."""
+
+
+class _Retry(msgspec.Struct, Message[None], frozen=True):
+    """To itself: write what is owed."""
+
+
+class FileActor(BatchActor):
+    """``database`` and ``now`` are called for each batch.
+
+    An error of the store is no crash: an ask is answered without it (:meth:`unwritten`), and what was told is
+    kept and written before anything else, at the next batch or at the stop at the latest. Nor is a message
+    that cannot be written at all: it fails alone.
+    """
+
+    mailbox_size = 16_384
+    logger: ClassVar[logging.Logger]
+    told: ClassVar[tuple[type[Message[Any]], ...]]
+    """The messages that are kept until they are written."""
+    lost: ClassVar[str]
+    """What is said of those that never could be: a format of their number and the error."""
+
+    def __init__(
+        self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S
+    ) -> None:
+        self._database = database
+        self._now = now
+        self._wait_s = wait_s
+        self._owed: list[Message[Any]] = []
+
+    @abstractmethod
+    async def write(self, batch: list[Message[Any]], wait_s: float) -> list[Any]:
+        """Fold it and commit; the answers, in order. :raises StoreError: nothing was written."""
+
+    @abstractmethod
+    def unwritten(self, message: Message[Any], error: StoreError) -> Any:
+        """The answer to what was not written."""
+
+    async def receive_batch(self, messages: Sequence[Message[Any]]) -> Sequence[Any]:
+        owed, self._owed = self._owed, []
+        batch = [*owed, *(message for message in messages if not isinstance(message, _Retry))]
+        if not batch:
+            return [None] * len(messages)
+        try:
+            answers = await self.write(batch, self._wait_s)
+        except StoreError as error:
+            self.logger.warning("%d messages could not be written: %s", len(batch), error)
+            self._owe(batch, error)
+            answers = [self.unwritten(message, error) for message in batch]
+        except Exception:  # one of them cannot be written at all
+            answers = [await self._write_alone(message) for message in batch]
+        answered = iter(answers[len(owed) :])
+        return [None if isinstance(message, _Retry) else next(answered) for message in messages]
+
+    async def on_stop(self, reason: str) -> None:  # noqa: ARG002 - whatever the reason
+        if self._owed:
+            try:
+                await self.write(self._owed, LAST_WAIT_S)
+            except StoreError as error:
+                self.logger.error(self.lost, len(self._owed), error)  # noqa: TRY400 - the words say it
+
+    async def _write_alone(self, message: Message[Any]) -> Any:
+        try:
+            (answer,) = await self.write([message], self._wait_s)
+        except StoreError as error:
+            self._owe([message], error)
+            return self.unwritten(message, error)
+        except Exception as error:
+            what = f"{type(message).__name__} holds what cannot be written ({type(error).__name__})"
+            self.logger.error("%s", what)  # noqa: TRY400 - the error's words may hold the work's own
+            return self.unwritten(message, StoreUnusable(self._database().path, what))
+        return answer
+
+    def _owe(self, batch: Sequence[Message[Any]], error: StoreError) -> None:
+        self._owed += [message for message in batch if isinstance(message, self.told)]
+        if self._owed and isinstance(error, StoreLocked):
+            with suppress(ActorError):  # it stops: on_stop writes them
+                self.context.ref.tell(_Retry())  # which waits for the writer again, so this is no busy loop
