@@ -16,13 +16,12 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from bench.contender import Case, serve
+from bench.suite.contender import Case, Figures, Spent, serve
 
 Call = Callable[[], Awaitable[Any]]
 
@@ -34,18 +33,22 @@ RUNNER = asyncio.Runner()
 def of_calls(call: Call) -> dict[str, Case]:
     """The cases of a peer whose child is one call."""
 
-    async def one(times: int) -> dict[str, Any]:
+    async def one(times: int) -> Figures:
         await call()
-        begun = time.perf_counter()
-        for _ in range(times):
-            await call()
-        return {"seconds": (time.perf_counter() - begun) / times}
+        spent = Spent()
+        while not spent.enough:
+            with spent.counting(times):
+                for _ in range(times):
+                    await call()
+        return spent.figures()
 
-    async def fan_out(size: int) -> dict[str, Any]:
+    async def fan_out(size: int) -> Figures:
         await call()
-        begun = time.perf_counter()
-        await asyncio.gather(*(call() for _ in range(size)))
-        return {"seconds": (time.perf_counter() - begun) / size}
+        spent = Spent()
+        while not spent.enough:
+            with spent.counting(size):
+                await asyncio.gather(*(call() for _ in range(size)))
+        return spent.figures()
 
     return {
         "one": lambda times: RUNNER.run(one(times)),
@@ -79,11 +82,13 @@ def langgraph() -> dict[str, Case]:
         state = await compiled.ainvoke({"size": size, "done": []})
         assert len(state["done"]) == size
 
-    async def fan_out(size: int) -> dict[str, Any]:
+    async def fan_out(size: int) -> Figures:
         await run(1)
-        begun = time.perf_counter()
-        await run(size)
-        return {"seconds": (time.perf_counter() - begun) / size}
+        spent = Spent()
+        while not spent.enough:
+            with spent.counting(size):
+                await run(size)
+        return spent.figures()
 
     return {"one": of_calls(partial(run, 1))["one"], "fan-out": lambda size: RUNNER.run(fan_out(size))}
 
@@ -201,18 +206,22 @@ def original() -> dict[str, Case]:
     def checked(answer: str, wanted: str) -> None:
         assert wanted in answer, answer[:300]
 
-    def one(times: int) -> dict[str, Any]:
+    def one(times: int) -> Figures:
         checked(run_one("reviewer", **session), '"status": "ok"')
-        begun = time.perf_counter()
-        for _ in range(times):
-            checked(run_one("reviewer", **session), '"status": "ok"')
-        return {"seconds": (time.perf_counter() - begun) / times}
+        spent = Spent()
+        while not spent.enough:
+            with spent.counting(times):
+                for _ in range(times):
+                    checked(run_one("reviewer", **session), '"status": "ok"')
+        return spent.figures()
 
-    def fan_out(size: int) -> dict[str, Any]:
+    def fan_out(size: int) -> Figures:
         checked(run_one("reviewer", **session), '"status": "ok"')
-        begun = time.perf_counter()
-        checked(run_many(["reviewer"] * size, **session), f'"ok_count": {size}')
-        return {"seconds": (time.perf_counter() - begun) / size}
+        spent = Spent()
+        while not spent.enough:
+            with spent.counting(size):
+                checked(run_many(["reviewer"] * size, **session), f'"ok_count": {size}')
+        return spent.figures()
 
     return {"one": one, "fan-out": fan_out}
 

@@ -12,7 +12,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,9 +22,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import psutil
-from bench.contender import serve
-from bench.stall import longest_stall
 
+from bench.stall import longest_stall
+from bench.suite.contender import Figures, Spent, serve
 from custodes import Conversation, Supervision, Work
 
 MAX_PARALLEL = 16
@@ -56,20 +55,24 @@ async def conversation(project: Path) -> AsyncIterator[Conversation]:
         yield parent
 
 
-async def one(project: Path, times: int, work: Work) -> dict[str, float]:
+async def one(project: Path, times: int, work: Work) -> Figures:
+    spent = Spent()
     async with conversation(project) as parent:
-        begun = time.perf_counter()
-        for _ in range(times):
-            outcome = await parent.dispatch(work)
-            assert outcome.status == "done", outcome
-        return {"seconds": (time.perf_counter() - begun) / times}
+        while not spent.enough:
+            with spent.counting(times):
+                for _ in range(times):
+                    outcome = await parent.dispatch(work)
+                    assert outcome.status == "done", outcome
+    return spent.figures()
 
 
-async def fan_out(project: Path, size: int) -> dict[str, float]:
+async def fan_out(project: Path, size: int) -> Figures:
+    spent = Spent()
     async with conversation(project) as parent:
-        begun = time.perf_counter()
-        await side_by_side(parent, size)
-        return {"seconds": (time.perf_counter() - begun) / size}
+        while not spent.enough:
+            with spent.counting(size):
+                await side_by_side(parent, size)
+    return spent.figures()
 
 
 async def side_by_side(parent: Conversation, size: int) -> None:
@@ -79,7 +82,7 @@ async def side_by_side(parent: Conversation, size: int) -> None:
     assert all(outcome.status == "done" for outcome in fan.outcomes)
 
 
-async def stall(project: Path, size: int) -> dict[str, float]:
+async def stall(project: Path, size: int) -> Figures:
     """Asked for as a host would that lets its loop come round: not all from one step of it."""
 
     async def work() -> None:
@@ -90,11 +93,10 @@ async def stall(project: Path, size: int) -> dict[str, float]:
                     await anyio.lowlevel.checkpoint()
 
     async with conversation(project) as parent:
-        idle = await longest_stall(partial(anyio.sleep, 0.5))
-        return {"seconds": await longest_stall(work), "idle": idle}
+        return await longest_stall(work)
 
 
-async def memory(project: Path, size: int) -> dict[str, float]:
+async def memory(project: Path, size: int) -> Figures:
     """Resident bytes that each live child adds, whether it is at work or waits for a slot."""
     async with conversation(project) as parent:
         runtime: Any = parent.supervision.registry().runtime("noop")
@@ -120,17 +122,21 @@ async def nothing() -> None:
     """What a bare task does."""
 
 
-async def one_task(_: Path, times: int) -> dict[str, float]:
-    begun = time.perf_counter()
-    for _number in range(times):
-        await tasks(1)
-    return {"seconds": (time.perf_counter() - begun) / times}
+async def one_task(_: Path, times: int) -> Figures:
+    spent = Spent()
+    while not spent.enough:
+        with spent.counting(times):
+            for _number in range(times):
+                await tasks(1)
+    return spent.figures()
 
 
-async def many_tasks(_: Path, size: int) -> dict[str, float]:
-    begun = time.perf_counter()
-    await tasks(size)
-    return {"seconds": (time.perf_counter() - begun) / size}
+async def many_tasks(_: Path, size: int) -> Figures:
+    spent = Spent()
+    while not spent.enough:
+        with spent.counting(size):
+            await tasks(size)
+    return spent.figures()
 
 
 async def tasks(count: int) -> None:
@@ -165,7 +171,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.spans:
         trace()
-    cases: dict[str, Callable[[Path, int], Awaitable[dict[str, float]]]] = {
+    cases: dict[str, Callable[[Path, int], Awaitable[Figures]]] = {
         "one": partial(one, work=READ),
         "one mutable": partial(one, work=WRITE),
         "fan-out": fan_out,
@@ -177,7 +183,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         project = install(Path(folder))
 
-        def measured(case: Callable[[Path, int], Awaitable[dict[str, float]]], size: int) -> dict[str, Any]:
+        def measured(case: Callable[[Path, int], Awaitable[Figures]], size: int) -> Figures:
             return anyio.run(case, project, size, backend=options.backend)
 
         what = version("custodes" if options.subject == "custodes" else "anyio")

@@ -1,40 +1,67 @@
 """What grows with what: children in a fan-out, pools at once, rows on record.
 
-    python bench/growth.py [--quick] [--rounds 3] [--json FILE]
-
 The cost for each child of 10 to 10,000 and for each pool of 1 to 1,000 should stay what it is; a look at the
 record, and the start of a host, should not know how many rows of others there are: 0, 10,000, a million.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-if not __package__:
-    sys.path[0] = str(Path(__file__).parents[1])  # run as a file
-from bench.contest import Contender, Measure, hold, options
+from bench.suite.contest import Contender, ours
+from bench.suite.measure import LOOPS, Base, Bench, Measure, Plot, Target
 
-MS = ("ms", 1e-3)
-
-
-def measures(quick: bool, rounds: int) -> Iterator[Measure]:
-    for size in (10, 100, 1_000, *(() if quick else (10_000,))):
-        yield Measure("children", size, f"a child of {size:,}", rounds if size < 10_000 else 1)
-    for size in (1, 10, 100, 1_000):
-        yield Measure("pools", size, f"admission and settle, a pool of {size:,}", rounds)
-    for rows in (0, 10_000, *(() if quick else (1_000_000,))):
-        yield Measure("history", rows, f"routing's history, {rows:,} rows", rounds, unit=MS)
-        yield Measure("conversation", rows, f"trace of a conversation of 100, {rows:,} rows", rounds, unit=MS)
-        yield Measure("latest", rows, f"the newest 20 runs, {rows:,} rows", rounds, unit=MS)
-        yield Measure("start", rows, f"a host's start to its first outcome, {rows:,} rows", rounds, unit=MS)
+OURS = tuple(f"custodes, {loop}" for loop in LOOPS)
+LOOKS = {
+    "history": "routing's history",
+    "conversation": "trace of a conversation of 100",
+    "latest": "the newest 20 runs",
+    "start": "a host's start to its first outcome",
+}
 
 
-def contenders(_: Path | None) -> Iterator[Contender]:
-    for backend in ("asyncio", "trio"):
-        yield Contender(f"custodes, {backend}", [sys.executable, "-m", "bench.growth_subject", backend])
+def measures(quick: bool) -> Iterator[Measure]:
+    for size in (100, 10, 1_000, *(() if quick else (10_000,))):
+        yield Measure(
+            "children",
+            size,
+            f"a child of {size:,}",
+            rounds=1 if size == 10_000 else 0,
+            base=None if size == 100 else Base(size=100),
+            targets=tuple(Target(name, 1.5) for name in OURS) if size > 100 else (),
+            bounded=True,
+        )
+    for size in (10, 1, 100, 1_000):
+        yield Measure(
+            "pools",
+            size,
+            f"admission and settle, a pool of {size:,}",
+            base=None if size == 10 else Base(size=10),
+            targets=tuple(Target(name, 1) for name in OURS) if size > 10 else (),
+        )
+    for case, title in LOOKS.items():
+        yield Measure(case, 0, f"{title}, no rows")
+        for rows in (10_000, *(() if quick else (1_000_000,))):
+            base = Base(size=10_000) if rows > 10_000 else None
+            yield Measure(case, rows, f"{title}, {rows:,} rows", base=base)
 
 
-if __name__ == "__main__":
-    hold(options("What grows with what.").parse_args(), measures, contenders)
+def contenders(_: ExitStack, __: Path | None) -> Iterator[Contender]:
+    for loop in LOOPS:
+        yield ours(f"custodes, {loop}", "growth_subject", loop)
+
+
+BENCH = Bench(
+    "growth",
+    "A figure is held against its own at another size: 1 is a straight line.",
+    measures,
+    contenders,
+    plots=(
+        Plot("lines", "children", "The processor's time for a child, by the size of its fan-out"),
+        Plot("lines", "pools", "The processor's time for an admission and its settle, by pools at once"),
+        Plot("lines", "start", "A host's start to its first outcome, by rows on record"),
+        Plot("lines", "latest", "The newest 20 runs, by rows on record"),
+    ),
+)

@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import anyio
-from bench.contender import serve
-from bench.dispatch_subject import READ, fan_out, install
 
+from bench.dispatch_subject import READ, fan_out, install
+from bench.suite.contender import Figures, Spent, serve
 from custodes import Supervision
 from custodes.actors import ChildSpec, Supervisor
 from custodes.store import Connection, Database
@@ -67,18 +66,17 @@ async def _fill(connection: Connection, rows: int) -> None:
         await connection.execute_fetchall(_ROWS, given)
 
 
-async def timed(step: Callable[[], Awaitable[object]], times: int = 3) -> dict[str, float]:
-    """The quickest of so many, and the processor's time of the cheapest."""
-    took, used = [], []
-    for _ in range(times):
-        begun, before = time.perf_counter(), time.process_time()
-        await step()
-        took.append(time.perf_counter() - begun)
-        used.append(time.process_time() - before)
-    return {"seconds": min(took), "cpu": min(used)}
+async def timed(step: Callable[[], Awaitable[object]], times: int = 1) -> Figures:
+    """``step``, which does it so many times, once unmeasured and then until it is enough."""
+    await step()
+    spent = Spent()
+    while not spent.enough:
+        with spent.counting(times):
+            await step()
+    return spent.figures()
 
 
-async def history(projects: Projects, rows: int) -> dict[str, float]:
+async def history(projects: Projects, rows: int) -> Figures:
     """What routing reads once in a while of what past attempts came to."""
     database = await Database.open(await projects.of(rows) / DATABASE, MIGRATIONS)
     try:
@@ -87,21 +85,19 @@ async def history(projects: Projects, rows: int) -> dict[str, float]:
         await database.aclose()
 
 
-async def conversation(projects: Projects, rows: int) -> dict[str, float]:
+async def conversation(projects: Projects, rows: int) -> Figures:
     """The trace of one conversation."""
     async with RecordFile(await projects.of(rows)) as file:
-        await file.conversation("c000000")
         return await timed(lambda: file.conversation("c000000"))
 
 
-async def latest(projects: Projects, rows: int) -> dict[str, float]:
+async def latest(projects: Projects, rows: int) -> Figures:
     """The newest 20 runs of all."""
     async with RecordFile(await projects.of(rows)) as file:
-        await file.latest(20)
         return await timed(lambda: file.latest(20))
 
 
-async def start(projects: Projects, rows: int) -> dict[str, float]:
+async def start(projects: Projects, rows: int) -> Figures:
     """A host from nothing to its first child's outcome, recovery included."""
     project = await projects.of(rows)
 
@@ -117,7 +113,7 @@ def start_of(number: int) -> AttemptStart:
     return AttemptStart(run_id=f"p{number}", number=1, conversation="pools", role="reviewer")
 
 
-async def pools(projects: Projects, size: int) -> dict[str, float]:
+async def pools(projects: Projects, size: int) -> Figures:
     """An admission and its settle, for each of so many pools at once."""
     database = await Database.open(await projects.of(0, "pools") / DATABASE, MIGRATIONS)
     try:
@@ -140,16 +136,16 @@ async def pools(projects: Projects, size: int) -> dict[str, float]:
                     for number in range(size):
                         group.start_soon(one, number)
 
-            return {key: value / size for key, value in (await timed(every)).items()}
+            return await timed(every, size)
     finally:
         await database.aclose()
 
 
-async def children(projects: Projects, size: int) -> dict[str, float]:
+async def children(projects: Projects, size: int) -> Figures:
     return await fan_out(await projects.of(0, "children"), size)
 
 
-Case = Callable[[Projects, int], Awaitable[dict[str, float]]]
+Case = Callable[[Projects, int], Awaitable[Figures]]
 
 
 def main() -> None:
@@ -167,7 +163,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         projects = Projects(Path(folder))
 
-        def measured(case: Case, size: int) -> dict[str, Any]:
+        def measured(case: Case, size: int) -> Figures:
             return anyio.run(case, projects, size, backend=backend)
 
         serve(version("custodes"), {name: partial(measured, case) for name, case in cases.items()})

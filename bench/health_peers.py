@@ -1,15 +1,17 @@
-"""Other breakers, each in its own way: run by ``bench/health.py`` in an environment that has them.
+"""Other breakers, each in its own way and environment: the peers of ``bench/health.py``.
 
-For each one a line of JSON: what guarding one call costs, in microseconds, and how many of 50 callers began
-their call after the wait was over and before the first of them had an answer. One that cannot run says why.
+    python -m bench.health_peers NAME
+
+What guarding one call costs, and how many callers begin their call after the wait is over and before the
+first of them has an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.metadata
-import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -17,10 +19,13 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-CALLERS = 50
+from bench.suite.contender import Case, Figures, Spent, repeated, serve
+
+Call = Callable[[], Awaitable[None]]
+Guard = Callable[[Call], Awaitable[Any]]
+"""Runs a call behind a breaker, which opens at one failure for ``WAIT_S``."""
 WAIT_S = 0.3
 CALL_S = 0.2
-ROUNDS = 2_000
 
 
 class Door:
@@ -54,82 +59,107 @@ async def nothing() -> None:
     """A call that costs nothing."""
 
 
-async def measured(guard: Callable[[Callable[[], Awaitable[None]]], Awaitable[Any]]) -> tuple[float, int]:
-    """``guard`` runs a call behind the breaker, which opens at one failure for ``WAIT_S``."""
-    await guard(nothing)
-    before = time.perf_counter()
-    for _ in range(ROUNDS):
+def of_guard(make: Callable[[], Awaitable[Guard]]) -> dict[str, Case]:
+    """The cases of a breaker whose callers are tasks; ``make`` makes one anew."""
+
+    async def cost(times: int) -> Figures:
+        guard = await make()
         await guard(nothing)
-    cost = (time.perf_counter() - before) / ROUNDS
-    await asyncio.gather(guard(fails), return_exceptions=True)
-    refused = Door()
-    await asyncio.gather(guard(refused.call), return_exceptions=True)
-    assert refused.begun == 0, "it did not open"
-    await asyncio.sleep(WAIT_S + 0.1)
-    door = Door()
-    await asyncio.gather(*(guard(door.call) for _ in range(CALLERS)), return_exceptions=True)
-    return cost, door.through
+        spent = Spent()
+        while not spent.enough:
+            with spent.counting(times):
+                for _ in range(times):
+                    await guard(nothing)
+        return spent.figures()
+
+    async def through(callers: int) -> Figures:
+        guard = await make()
+        await asyncio.gather(guard(fails), return_exceptions=True)
+        refused = Door()
+        await asyncio.gather(guard(refused.call), return_exceptions=True)
+        assert refused.begun == 0, "it did not open"
+        await asyncio.sleep(WAIT_S + 0.1)
+        door = Door()
+        await asyncio.gather(*(guard(door.call) for _ in range(callers)), return_exceptions=True)
+        return {"through": door.through}
+
+    return {
+        "guard": lambda times: asyncio.run(cost(times)),
+        "door": lambda callers: asyncio.run(through(callers)),
+    }
 
 
-async def purgatory() -> tuple[float, int]:
+def purgatory() -> dict[str, Case]:
     from purgatory import AsyncCircuitBreakerFactory  # type: ignore[import-not-found]  # the peers'
 
-    factory = AsyncCircuitBreakerFactory(default_threshold=1, default_ttl=WAIT_S)
+    async def make() -> Guard:
+        factory = AsyncCircuitBreakerFactory(default_threshold=1, default_ttl=WAIT_S)
 
-    async def guard(call: Callable[[], Awaitable[None]]) -> None:
-        async with await factory.get_breaker("pool"):
-            await call()
+        async def guard(call: Call) -> None:
+            async with await factory.get_breaker("pool"):
+                await call()
 
-    return await measured(guard)
+        return guard
+
+    return of_guard(make)
 
 
-async def aiobreaker() -> tuple[float, int]:
+def aiobreaker() -> dict[str, Case]:
     from aiobreaker import CircuitBreaker  # type: ignore[import-not-found]  # the peers'
 
-    breaker = CircuitBreaker(fail_max=1, timeout_duration=timedelta(seconds=WAIT_S))
-    return await measured(breaker.call_async)
+    async def make() -> Guard:
+        guard: Guard = CircuitBreaker(fail_max=1, timeout_duration=timedelta(seconds=WAIT_S)).call_async
+        return guard
+
+    return of_guard(make)
 
 
-async def pybreaker() -> tuple[float, int]:
+def pybreaker() -> dict[str, Case]:
     """It is synchronous, so its callers are threads."""
     from pybreaker import CircuitBreaker  # type: ignore[import-not-found]  # the peers'
 
-    breaker = CircuitBreaker(fail_max=1, reset_timeout=WAIT_S)
+    def cost(times: int) -> Figures:
+        breaker = CircuitBreaker(fail_max=1, reset_timeout=WAIT_S)
 
-    def fail() -> None:
-        raise ConnectionError("the limit")
+        def some() -> None:
+            for _ in range(times):
+                breaker.call(lambda: None)
 
-    before = time.perf_counter()
-    for _ in range(ROUNDS):
-        breaker.call(lambda: None)
-    cost = (time.perf_counter() - before) / ROUNDS
-    for _ in range(2):
-        with suppress(Exception):  # it opens, and says so by raising
-            breaker.call(fail)
-    await asyncio.sleep(WAIT_S + 0.1)
-    door = Door()
+        return repeated(some, times)
 
-    def call() -> None:
-        door.begin()
-        time.sleep(CALL_S)
-        door.end()
+    def through(callers: int) -> Figures:
+        breaker = CircuitBreaker(fail_max=1, reset_timeout=WAIT_S)
 
-    together = threading.Barrier(CALLERS)
+        def fail() -> None:
+            raise ConnectionError("the limit")
 
-    def caller() -> None:
-        together.wait()
-        with suppress(Exception):  # refused
-            breaker.call(call)
+        for _ in range(2):
+            with suppress(Exception):  # it opens, and says so by raising
+                breaker.call(fail)
+        time.sleep(WAIT_S + 0.1)
+        door, together = Door(), threading.Barrier(callers)
 
-    threads = [threading.Thread(target=caller) for _ in range(CALLERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        await asyncio.to_thread(thread.join)
-    return cost, door.through
+        def call() -> None:
+            door.begin()
+            time.sleep(CALL_S)
+            door.end()
+
+        def caller() -> None:
+            together.wait()
+            with suppress(Exception):  # refused
+                breaker.call(call)
+
+        threads = [threading.Thread(target=caller) for _ in range(callers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return {"through": door.through}
+
+    return {"guard": cost, "door": through}
 
 
-async def litellm() -> tuple[float, int]:
+def litellm() -> dict[str, Case]:
     """Its router's own check: a deployment in cooldown is not among those it picks from."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     from litellm import Router  # type: ignore[import-not-found]  # the peers'
@@ -138,33 +168,25 @@ async def litellm() -> tuple[float, int]:
         "model_name": "m",
         "litellm_params": {"model": "openai/m", "api_key": "none", "mock_response": "x"},
     }
-    router = Router(model_list=[entry])
 
-    async def pick() -> Any:
-        return await router.async_get_available_deployment(model="m", request_kwargs={})
+    async def make() -> Guard:
+        router = Router(model_list=[entry])
 
-    deployment = await pick()
-    before = time.perf_counter()
-    for _ in range(ROUNDS):
-        await pick()
-    cost = (time.perf_counter() - before) / ROUNDS
-    router.cooldown_cache.add_deployment_to_cooldown(
-        model_id=deployment["model_info"]["id"],
-        original_exception=ConnectionError("the limit"),
-        exception_status=429,
-        cooldown_time=WAIT_S,
-    )
-    refused = await asyncio.gather(pick(), return_exceptions=True)
-    assert isinstance(refused[0], BaseException), "it did not open"
-    await asyncio.sleep(WAIT_S + 0.1)
-    door = Door()
+        async def guard(call: Call) -> None:
+            deployment = await router.async_get_available_deployment(model="m", request_kwargs={})
+            try:
+                await call()
+            except ConnectionError as error:
+                router.cooldown_cache.add_deployment_to_cooldown(
+                    model_id=deployment["model_info"]["id"],
+                    original_exception=error,
+                    exception_status=429,
+                    cooldown_time=WAIT_S,
+                )
 
-    async def one() -> None:
-        await pick()
-        await door.call()
+        return guard
 
-    await asyncio.gather(*(one() for _ in range(CALLERS)), return_exceptions=True)
-    return cost, door.through
+    return of_guard(make)
 
 
 PEERS = {
@@ -175,17 +197,5 @@ PEERS = {
 }
 
 
-def main() -> None:
-    for name, peer in PEERS.items():
-        line: dict[str, Any] = {"name": name}
-        try:
-            line["version"] = importlib.metadata.version(name)
-            cost, through = asyncio.run(peer())
-            line |= {"cost_us": cost * 1e6, "through": through}
-        except Exception as error:  # a peer that cannot run is named, and the others go on
-            line["cannot"] = f"{type(error).__name__}: {error}"
-        print(json.dumps(line), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(importlib.metadata.version(sys.argv[1]), PEERS[sys.argv[1]]())

@@ -7,26 +7,33 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from bench.suite.contender import Figures
+
 TICK_S = 0.0005
 
 
-async def longest_stall(work: Callable[[], Awaitable[object]]) -> float:
-    """The longest time, in seconds, for which the host's loop did not come round while ``work`` ran."""
-    worst = 0.0
+async def longest_stall(work: Callable[[], Awaitable[object]]) -> Figures:
+    """The longest time for which the host's loop did not come round while ``work`` ran.
+
+    ``seconds`` by the clock, and ``cpu``: the most that the loop's own thread worked before it came round. On
+    a machine with nothing else to do the two are one; on any other the clock tells of its other work, too.
+    """
+    seconds = cpu = 0.0
 
     async def come_round() -> None:
-        nonlocal worst
-        last = time.perf_counter()
+        nonlocal seconds, cpu
+        last, used = time.perf_counter(), time.thread_time()
         while True:
             await anyio.sleep(TICK_S)
-            current = time.perf_counter()
-            worst, last = max(worst, current - last - TICK_S), current
+            current, using = time.perf_counter(), time.thread_time()
+            seconds, cpu = max(seconds, current - last - TICK_S), max(cpu, using - used)
+            last, used = current, using
 
     async with anyio.create_task_group() as group:
         group.start_soon(come_round)
         await anyio.sleep(0.05)
-        worst = 0.0
+        seconds = cpu = 0.0
         await work()
         await anyio.sleep(2 * TICK_S)  # a stall that lasts to the end of the work counts, too
         group.cancel_scope.cancel()
-    return worst
+    return {"seconds": seconds, "cpu": cpu}

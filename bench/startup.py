@@ -1,35 +1,46 @@
 """What each command of ``cos`` takes from its start to its end, beside the interpreter that does nothing.
 
-    python bench/startup.py [--quick] [--rounds 5] [--json FILE]
-
-A figure is the quickest of three starts: what the machine does besides only ever adds. The project is a small
-one with one adapter.
+The project is a small one with one adapter that is ready; every command only looks. ``supervision show`` is
+held against importing what it cannot do without, too.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-if not __package__:
-    sys.path[0] = str(Path(__file__).parents[1])  # run as a file
-from bench.contest import Contender, Measure, hold, options
 from bench.startup_subject import COMMANDS
+from bench.suite.contest import Contender, ours
+from bench.suite.measure import Base, Bench, Measure, Plot, Target
 
-STARTS = 3
-FLOOR = "python -c pass"
+BARE = "python -c pass"
+IMPORTS = "importing what it needs"
 
 
-def measures(quick: bool, rounds: int) -> Iterator[Measure]:  # noqa: ARG001 - nothing of it is large
+def measures(_: bool) -> Iterator[Measure]:
+    yield Measure(
+        "cold show",
+        1,
+        "a cold cos supervision show beside every adapter there is",
+        base=Base(IMPORTS),
+        targets=(Target("cos", 1.25, floor=IMPORTS),),
+    )
+    yield Measure("nothing", 1, "the interpreter alone")
     for command in COMMANDS:
-        yield Measure(command, STARTS, f"cos {command}", rounds, unit=("ms", 1e-3), base=FLOOR)
+        yield Measure(command, 1, f"cos {command}", base=Base(BARE, "nothing"))
 
 
-def contenders(_: Path | None) -> Iterator[Contender]:
-    yield Contender(FLOOR, [sys.executable, "-m", "bench.startup_subject", "python"])
-    yield Contender("cos", [sys.executable, "-m", "bench.startup_subject", "cos"])
+def contenders(_: ExitStack, __: Path | None) -> Iterator[Contender]:
+    yield ours(BARE, "startup_subject", "python")
+    yield ours(IMPORTS, "startup_subject", "imports")
+    yield ours("cos", "startup_subject", "cos")
 
 
-if __name__ == "__main__":
-    hold(options("What each command's start costs, as ratios.").parse_args(), measures, contenders)
+BENCH = Bench(
+    "startup",
+    "The floors are the interpreter that does nothing, and one that imports what cos is built of.",
+    measures,
+    contenders,
+    plots=(Plot("cases", "cos", "The processor's time of each command, from its start to its end"),),
+)

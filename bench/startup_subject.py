@@ -1,67 +1,99 @@
-"""The command line as a contender of ``bench/startup.py``, and the interpreter alone as the floor under it.
+"""The command line as a contender of ``bench/startup.py``, and the interpreter as the floors under it.
 
-python -m bench.startup_subject {cos|python}
+python -m bench.startup_subject {cos|imports|python}
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import os
 import subprocess
 import sys
 import tempfile
-import time
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.contender import serve
 from bench.dispatch_subject import install
+from bench.suite.contender import Case, Figures, Spent, serve
+from custodes.adapters.registry import Registry
 
+ROOT = Path(__file__).parents[1]
+NEEDED = "import cyclopts, anyio, trio, msgspec, ruamel.yaml"
 COMMANDS = (
     "--version",
     "--help",
-    "supervision show",
-    "supervision explain --role reviewer",
-    "adapters list",
+    "init",
+    "completion bash",
+    "doctor",
     "roles",
+    "supervision show",
+    "supervision show --health",
+    "supervision explain --role reviewer",
+    "supervision turn-defaults",
+    "supervision set --max-parallel 16",
+    "adapters list",
     "health show",
     "runs list",
+    "runs asks",
     "scopes list",
-    "doctor",
+    "overseer describe",
+    "dispatch --role reviewer nothing",
+    "mcp",
 )
+"""Every command that ends by itself, a server's start included: its input is at its end."""
+STARTS = 5
+"""Of the bare interpreter for one figure: a start of it is over before much of a timer's grain."""
 
 
-def seconds(command: list[str], project: Path, times: int) -> dict[str, float]:
-    """The quickest of so many starts, each a process of its own from its start to its end, and the
-    processor's time of the cheapest."""
-    took, used = [], []
-    for _ in range(times):
-        begun, before = time.perf_counter(), children_cpu()
-        ran = subprocess.run(command, cwd=project, capture_output=True, check=False)
-        took.append(time.perf_counter() - begun)
-        used.append(children_cpu() - before)
-        if ran.returncode not in (0, 1):  # 1: something is amiss, and it says so
-            raise RuntimeError(ran.stderr.decode()[-200:])
-    return {"seconds": min(took), "cpu": min(used)}
+def started(command: list[str], project: Path, starts: int) -> Figures:
+    """For one start, a process of its own from its start to its end."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(project.parent / "site"), str(ROOT)))}
+    spent = Spent()
+    with spent.counting(starts):
+        for _ in range(starts):
+            ran = subprocess.run(
+                command,
+                cwd=project,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+            if ran.returncode:
+                raise RuntimeError(f"exit code {ran.returncode}: {ran.stderr.decode()[-200:]}")
+    return spent.figures()
 
 
-def children_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def every_adapter(folder: Path) -> Path:
+    """A project in which all the descriptors that come along are read."""
+    project = folder / "every-adapter"
+    (project / ".coding-os").mkdir(parents=True)
+    agents = ", ".join(Registry.discover(project).descriptors)
+    (project / ".coding-os.yaml").write_text(f"agents: [{agents}]\n")
+    (project / ".coding-os" / "hub-settings.json").write_text('{"model_routing": {"enabled": true}}')
+    return project
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("subject", choices=["cos", "python"])
+    parser.add_argument("subject", choices=["cos", "imports", "python"])
     subject = parser.parse_args().subject
     with tempfile.TemporaryDirectory() as folder:
-        project = install(Path(folder))
+        project, every = install(Path(folder)), every_adapter(Path(folder))
         cos = [str(Path(sys.executable).with_name("cos"))]
-        bare = [sys.executable, "-c", "pass"]
-        commands = {each: bare if subject == "python" else [*cos, *each.split()] for each in COMMANDS}
-        found = version("custodes") if subject == "cos" else sys.version.split()[0]
-        serve(found, {name: partial(seconds, command, project) for name, command in commands.items()})
+
+        def start(command: list[str], where: Path, starts: int = 1) -> Case:
+            return lambda _: started(command, where, starts)
+
+        cases: dict[str, Case]
+        if subject == "python":
+            cases = {"nothing": start([sys.executable, "-c", "pass"], project, STARTS)}
+        elif subject == "imports":
+            cases = {"cold show": start([sys.executable, "-c", NEEDED], every)}
+        else:
+            cases = {each: start([*cos, *each.split()], project) for each in COMMANDS}
+            cases["cold show"] = start([*cos, "supervision", "show"], every)
+        serve(version("custodes") if subject == "cos" else sys.version.split()[0], cases)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,195 @@
+"""The one executor: contenders as processes, asked in interleaved rounds; a bench in, what it found out.
+
+Every round asks each contender in turn, so that a noisy machine is noisy for all, and every second round in
+the other order. One that cannot run, ends, or does not answer in time is named with its error, and the
+others go on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from bench.suite.contender import Figures
+from bench.suite.environment import CannotInstallError, environment
+from bench.suite.measure import QUICK_ROUNDS, ROUNDS, Bench, Measure
+from bench.suite.results import Entrant, Found, Sample
+
+ROOT = Path(__file__).parents[2]
+PEERS = ROOT / "bench" / "peers"
+TOO_LONG_S = 60.0
+"""What would take longer, reckoned from the contender's last size, is left out and said so."""
+ANSWER_S = 300.0
+"""A contender that says nothing for so long is ended."""
+
+Place = tuple[str, int]
+
+
+@dataclass
+class Contender:
+    """A process that answers. ``cannot`` says why there is none. As a context: while it runs."""
+
+    name: str
+    command: list[str]
+    cannot: str = ""
+    version: str = ""
+    answer_s: float = ANSWER_S
+    found: dict[Place, list[Figures]] = field(default_factory=dict)
+    left_out: dict[Place, str] = field(default_factory=dict)
+    _cases: frozenset[str] = frozenset()
+
+    def __enter__(self) -> Self:
+        if self.cannot:
+            return self
+        self._words = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, cwd=ROOT
+            )
+        except OSError as error:
+            self.cannot = f"cannot be started: {error}"
+            return self
+        hello = self._answer()
+        self.cannot = hello.get("cannot", "")
+        self.version = hello.get("version", "")
+        self._cases = frozenset(hello.get("cases", ()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if hasattr(self, "_process"):
+            try:
+                self._process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.communicate()
+        if hasattr(self, "_words"):
+            self._words.close()
+
+    def measure(self, what: Measure) -> None:
+        place = (what.case, what.size)
+        if self.cannot or what.case not in self._cases or place in self.left_out:
+            return
+        if what.bounded and (reckoned := what.size * self._last_each(what.case)) > TOO_LONG_S:
+            self.left_out[place] = f"would take {reckoned:.0f} s"
+            return
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"case": what.case, "size": what.size}).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = self._answer()
+        except OSError:
+            answer = {"cannot": self._last_words()}
+        if "cannot" in answer:
+            self.left_out[place] = answer["cannot"]
+        else:
+            self.found.setdefault(place, []).append(answer)
+
+    def entrant(self) -> Entrant:
+        return Entrant(self.name, self.version, self.cannot)
+
+    def samples(self) -> list[Sample]:
+        places = dict.fromkeys([*self.found, *self.left_out])
+        return [
+            Sample(self.name, *place, tuple(self.found.get(place, ())), self.left_out.get(place, ""))
+            for place in places
+        ]
+
+    def _last_each(self, case: str) -> float:
+        seconds = [figures[-1]["seconds"] for (of, _), figures in self.found.items() if of == case]
+        return max(seconds, default=0.0)
+
+    def _answer(self) -> dict[str, Any]:
+        """Its next line. One that says nothing in time is killed, and every later ask finds it ended."""
+        assert self._process.stdout is not None
+        ends = time.monotonic() + self.answer_s
+        line, out = b"", self._process.stdout.fileno()
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([out], [], [], max(0.0, ends - time.monotonic()))
+            if not ready:
+                self._process.kill()
+                return {"cannot": f"did not answer within {self.answer_s:.0f} s"}
+            if not (part := os.read(out, 65_536)):
+                return {"cannot": self._last_words()}
+            line += part
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _last_words(self) -> str:
+        self._words.seek(0)
+        said = self._words.read().decode(errors="replace").strip().splitlines()
+        return f"its process ended: {said[-1][:300] if said else 'it said nothing'}"
+
+
+def ours(name: str, module: str, *arguments: str) -> Contender:
+    """A module of ``bench`` as a contender, in the project's own environment."""
+    return Contender(name, [sys.executable, "-m", f"bench.{module}", *arguments])
+
+
+def peer(name: str, package: str, module: str, folder: Path | None) -> list[Contender]:
+    """A peer in an environment of its own, at the versions in ``bench/peers``; without a folder none."""
+    if folder is None:
+        return []
+    print(f"installing {package} …", file=sys.stderr, flush=True)
+    try:
+        python = environment(folder / package, "-r", str(PEERS / f"{package}.txt"))
+    except CannotInstallError as error:
+        return [Contender(name, [], cannot=f"cannot be installed: {error}")]
+    return [Contender(name, [str(python), "-m", f"bench.{module}", package])]
+
+
+def hold(bench: Bench, *, quick: bool = False, rounds: int = 0, peers_in: Path | None = None) -> Found:
+    """Run it.
+
+    :param rounds: of every measure that does not say its own; 0: as many as a run, or a quick one, has.
+    :param peers_in: the folder for the peers' environments; None: no peers.
+    """
+    rounds = rounds or (QUICK_ROUNDS if quick else ROUNDS)
+    asked = [
+        each if each.rounds else msgspec.structs.replace(each, rounds=rounds)
+        for each in bench.measures(quick)
+    ]
+    begun = os.getloadavg()[0]
+    with ExitStack() as running:
+        found = [running.enter_context(each) for each in bench.contenders(running, peers_in)]
+        for number in range(max(each.rounds for each in asked)):
+            print(f"{bench.name}: round {number + 1} …", file=sys.stderr, flush=True)
+            for together in _by_place(each for each in asked if number < each.rounds):
+                for contender in found if number % 2 == 0 else reversed(found):
+                    if any(not each.among or contender.name in each.among for each in together):
+                        contender.measure(together[0])
+    return Found(
+        at=time.strftime("%Y-%m-%d", time.gmtime()),
+        machine=_machine(),
+        load=(round(begun, 1), round(os.getloadavg()[0], 1)),
+        about=bench.about,
+        entrants=tuple(each.entrant() for each in found),
+        measures=tuple(asked),
+        samples=tuple(sample for each in found for sample in each.samples()),
+        plots=bench.plots,
+    )
+
+
+def _machine() -> str:
+    cores, python = os.cpu_count(), platform.python_version()
+    return f"{platform.system()} {platform.machine()}, {cores} cores, Python {python}"
+
+
+def _by_place(asked: Iterable[Measure]) -> Iterable[list[Measure]]:
+    """Those of one case and size together: one ask gives all their figures."""
+    places: dict[Place, list[Measure]] = {}
+    for each in asked:
+        places.setdefault((each.case, each.size), []).append(each)
+    return places.values()
