@@ -45,6 +45,37 @@ def test_each_answer_has_its_verdict(answer: dict[str, Any], kind: str, code: st
     assert (found.kind, found.code) == (kind, code)
 
 
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        ({"code": 429, "message": "slow down"}, "limited", "429"),
+        ({"code": "402"}, "needs_person", "402"),
+        ({"type": "rate_limit_exceeded"}, "limited", "429"),
+        ({"type": "insufficient_quota"}, "needs_person", "402"),
+        ({"message": "the server is overloaded"}, "down", "503"),
+        ({"code": 502}, "down", "502"),
+        ({"code": 401}, "misconfigured", "401"),
+        ({"code": 418}, "misconfigured", "418"),
+        ({"message": "an odd thing happened"}, "misconfigured", "error"),
+        ("an odd thing happened", "misconfigured", "error"),
+        ("", "good", ""),
+        (None, "good", ""),
+        (7, "good", ""),
+    ],
+)
+def test_an_error_in_a_good_status_is_what_it_says_and_never_good(error: Any, kind: str, code: str) -> None:
+    found = judged(status=200, body={"error": error})
+    assert (found.kind, found.code) == (kind, code)
+    health = ProviderConfig(health_url="http://127.0.0.1:1/health", probe="health")
+    assert judged(health, status=200, body={"error": error}).kind == "good", "its status is all that counts"
+
+
+def test_an_error_in_a_good_status_comes_with_its_wait_and_says_where_it_stood() -> None:
+    found = judged(status=200, body=[{"error": {"code": 429, "retry_after": 90}}])
+    assert (found.kind, found.wait) == ("limited", 90)
+    assert found.detail == "over its limit, in an answer with status 200"
+
+
 def test_other_statuses_are_good_where_they_are_expected() -> None:
     odd = ProviderConfig(health_url="http://127.0.0.1:1", expect=(204, 401))
     assert [judged(odd, status=status).kind for status in (204, 401, 200)] == [

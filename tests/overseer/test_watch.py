@@ -88,6 +88,17 @@ def test_a_stated_wait_is_the_eta_and_nobody_asks_before_it() -> None:
     assert pause(limited, at(1), CONFIG) == 2_999
 
 
+def test_a_stated_wait_of_more_than_a_day_is_asked_about_once_a_day_and_stays_the_eta() -> None:
+    year = 366 * 86_400
+    watch = run(verdict("limited", "429", wait=year))
+    assert pause(watch, at(1), CONFIG) == 86_399
+    again = advance(watch, verdict("limited", "429"), at(86_400), CONFIG)
+    assert (pause(again, at(86_400), CONFIG), again.eta(at(86_400))) == (86_400, MIDNIGHT + year)
+    assert run(*kinds("good", "good", "good"), watch=watch, begin=86_400).condition == "well"
+    rebooted = type(at())("another", 3.0, MIDNIGHT + 86_000)
+    assert resting(watch, rebooted, CONFIG) == 400
+
+
 def test_a_known_reset_is_the_eta_where_no_wait_is_stated() -> None:
     assert run(verdict("limited", "429"), begin=3_600).eta(at(4_000)) == MIDNIGHT + 86_400
 

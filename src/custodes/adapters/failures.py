@@ -67,6 +67,29 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     body: object = None
 
 
+def said_by(body: object, headers: Mapping[str, str], *, status: int | None = None) -> Said:
+    """What an error object says, as OpenAI-compatible endpoints write it: ``{"error": {"code": …}}`` in all
+    its shapes. Its own status counts where there is no other."""
+    error = body
+    if isinstance(error, list) and error:
+        error = error[0]  # one vendor's compatible endpoint wraps its error in a list
+    if isinstance(error, Mapping) and error.get("error"):
+        error = error["error"]
+    if not isinstance(error, Mapping):
+        return Said(
+            status=status, message=error if isinstance(error, str) else "", headers=headers, body=body
+        )
+    codes = [error.get(name) for name in ("code", "type", "status", "param")]
+    number = next((int(str(code)) for code in codes if re.fullmatch(r"[45][0-9]{2}", str(code))), None)
+    return Said(
+        status=status or number,
+        codes=tuple(code for code in codes if isinstance(code, str)),
+        message=str(error.get("message") or error.get("detail") or ""),
+        headers=headers,
+        body=body,
+    )
+
+
 def failure(
     kind: Kind, who: str, *, detail: str = "", retry_after_s: int | None = None, accepted: bool = False
 ) -> Failure:

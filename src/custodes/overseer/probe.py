@@ -13,7 +13,13 @@ no answer within ``health_timeout``                     timeout
 5xx; no connection; a broken answer                     down
 401 without a key, 404, 405, any other                  misconfigured    it is our question that is wrong:
 status; a key, or a client, that cannot be had                           never an outage
+an expected 2xx whose JSON is an error object           as its status    routers pass an upstream's failure on
+                                                        or its words     so; one that says nothing known is
+                                                                         misconfigured: neither well nor out
 ======================================================  ===============  =====================================
+
+The last row is for ``models`` and ``completion``; of a ``health`` probe only the status counts (seed 003:
+what is not 200 is an error; a 200 that says it is one is no "ok" either).
 """
 
 from __future__ import annotations
@@ -25,12 +31,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from custodes.adapters import foreign, waits
+from custodes.adapters import failures, foreign, waits
 from custodes.overseer.config import ProviderConfig
 
 VerdictKind = Literal["good", "slow", "timeout", "limited", "needs_person", "down", "misconfigured"]
 MODEL = re.compile(r"[A-Za-z0-9@][^\s\x00-\x1f\x7f]{0,199}")
 """A model's id, as far as one from outside may become a word of a command line: never an option."""
+_STATUS_OF: dict[failures.Kind, int] = {
+    "limit": 429,
+    "billing": 402,
+    "auth": 401,
+    "overloaded": 503,
+    "server": 500,
+}
+"""The status that an error is as good as, where it states none."""
 WINDOW_S = 60
 """A spent rate-limit window that is over within these seconds is no limit worth a switch."""
 
@@ -78,14 +92,20 @@ def judge(
     :param others: those of every provider that shares the probe, as ``provider/model``: a list that names
         none of them speaks of something else, and says nothing of a model that it lacks.
     """
-    seconds = answer.seconds
     if answer.status is None:
         return _unanswered(answer)
     now = datetime.fromtimestamp(wall, UTC)
     status = answer.status
     if status in provider.expect:
-        return _answered(name, provider, answer, now, models, others)
-    code = str(status)
+        error = _error_of(answer) if provider.probe != "health" else None
+        if error is None:
+            return _answered(name, provider, answer, now, models, others)
+        return _erred(error, answer, now)
+    return _refused(status, answer, now)
+
+
+def _refused(status: int, answer: Answer, now: datetime) -> Verdict:
+    seconds, code = answer.seconds, str(status)
     if status == 429:
         wait = waits.longest((waits.from_headers(answer.headers, now), waits.from_body(answer.body, now)))
         return Verdict(kind="limited", code=code, detail="over its limit", wait=wait, seconds=seconds)
@@ -100,6 +120,24 @@ def judge(
     if status not in (401, 404, 405):
         what = "no status that the probe expects"
     return Verdict(kind="misconfigured", code=code, detail=what, seconds=seconds)
+
+
+def _error_of(answer: Answer) -> failures.Said | None:
+    """What the error object of a 2xx says; None where its body is none."""
+    body = answer.body[0] if isinstance(answer.body, list) and len(answer.body) == 1 else answer.body
+    error = foreign.mapping(body).get("error")
+    if not (200 <= (answer.status or 0) < 300 and error and isinstance(error, Mapping | str)):
+        return None
+    return failures.said_by(answer.body, answer.headers)
+
+
+def _erred(error: failures.Said, answer: Answer, now: datetime) -> Verdict:
+    status = error.status or _STATUS_OF.get(failures.kind_of(error, now))
+    said = f"in an answer with status {answer.status}"
+    if status is None:
+        return Verdict(kind="misconfigured", code="error", detail=f"an error {said}", seconds=answer.seconds)
+    found = _refused(status, answer, now)
+    return msgspec.structs.replace(found, detail=f"{found.detail}, {said}")
 
 
 def _unanswered(answer: Answer) -> Verdict:

@@ -40,6 +40,9 @@ STRIKES = 3
 """So many in a row (seed: "a timeout three times")."""
 LONGEST_PAUSE_S = 3_600.0
 """The longest time between two probes of a provider whose quota is known to be spent for longer."""
+LONGEST_STATED_S = 86_400.0
+"""So long a stated wait is kept to the second. Of a longer one it is asked once a day, by a GET, whether it
+still is so: a plan can be upgraded, and a wait of a year is more likely a slip than the truth."""
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,20 +131,27 @@ def pause(watch: Watch, now: Now, config: Config) -> float:
 def resting(watch: Watch, now: Now, config: Config) -> float:
     """Seconds for which it is not asked at all; 0 where it may be.
 
-    The provider's own word is kept to the second. Before a mere schedule's reset it is asked now and then,
-    ever less often: a quota can be bought.
+    The provider's own word is kept to the second, for a day at a time. Before a mere schedule's reset it is
+    asked now and then, ever less often: a quota can be bought.
     """
     if watch.condition != "limited" or watch.until is None or watch.good:
         return 0.0
     left = watch.until.remaining(now)
-    if watch.stated or watch.checked is None:
+    if watch.checked is None:
         return left
-    since = now.uptime - watch.checked.uptime if watch.checked.boot == now.boot else config.check_interval
+    since = _since(watch.checked, now)
+    if watch.stated:
+        return max(0.0, min(left, LONGEST_STATED_S - since))
     pause_s = min(
         config.check_interval * 2.0 ** min(watch.pauses, 16), max(LONGEST_PAUSE_S, config.check_interval)
     )
     # A tenth early counts as due: a cron's ticks come a little sooner or later.
     return min(left, pause_s - since) if since < 0.9 * pause_s else 0.0
+
+
+def _since(checked: Now, now: Now) -> float:
+    """Seconds since then; after a reboot by the wall clock, never negative."""
+    return now.uptime - checked.uptime if checked.boot == now.boot else max(0.0, now.wall - checked.wall)
 
 
 def _good(watch: Watch, verdict: Verdict, now: Now, config: Config) -> Watch:

@@ -215,7 +215,7 @@ class _Call:
         """Success is a finish reason and an answer; this is where anything less is said."""
         answer = self.answer
         if answer.error:
-            said = _said_by(answer.error, response.headers)
+            said = failures.said_by(answer.error, response.headers)
             return failures.classify(said, who=self.descriptor.id, now=waits.now(), accepted=self.accepted)
         if answer.finish is None:
             return self.failed("cut")
@@ -238,28 +238,7 @@ async def _said(response: httpx2.Response) -> failures.Said:
     with contextlib.suppress(httpx2.HTTPError):
         raw = await body_of(response, MAX_ERROR_BYTES)
     text = raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")
-    return _said_by(decode(text, text), response.headers, status=response.status_code)
-
-
-def _said_by(body: object, headers: Mapping[str, str], *, status: int | None = None) -> failures.Said:
-    error = body
-    if isinstance(error, list) and error:
-        error = error[0]  # one vendor's compatible endpoint wraps its error in a list
-    if isinstance(error, Mapping) and error.get("error"):
-        error = error["error"]
-    if not isinstance(error, Mapping):
-        return failures.Said(
-            status=status, message=error if isinstance(error, str) else "", headers=headers, body=body
-        )
-    codes = [error.get(name) for name in ("code", "type", "status", "param")]
-    number = next((int(str(code)) for code in codes if re.fullmatch(r"[45][0-9]{2}", str(code))), None)
-    return failures.Said(
-        status=status or number,
-        codes=tuple(code for code in codes if isinstance(code, str)),
-        message=str(error.get("message") or error.get("detail") or ""),
-        headers=headers,
-        body=body,
-    )
+    return failures.said_by(decode(text, text), response.headers, status=response.status_code)
 
 
 def _structured(text: str) -> Any:
