@@ -5,18 +5,22 @@ Figures for the template; no style, so that the content policy needs no exceptio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 import msgspec
 
-from custodes.supervision.record.run_view import AttemptView, RunView
+from custodes.supervision.record.run_view import AttemptView, RunView, by_descent
 
 T = TypeVar("T", int, float)
 
 LANES = 40
-"""Children that are drawn: the longest. The rest is counted."""
+"""Children that have a line of their own: those that took most of the time or of the money. How many were at
+work at once is drawn of all."""
 WIDTH = 1000.0
+HEIGHT = 100.0
+SLOTS = 125
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +33,29 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """``depth`` is 0 for a child of the conversation itself, 1 for a child's child, and so on. ``cost_usd``
+    is its own, without what it started."""
+
     name: str
     run_id: str
+    depth: int
     bars: tuple[Bar, ...]
+    cost_usd: float | None
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """``x`` and ``width`` are thousandths of the whole time, ``height`` hundredths of the most at once."""
+
+    x: float
+    width: float
+    height: float
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """How many attempts were at work at once: the mean of each slot of time, and the largest of these."""
+
+    columns: tuple[Column, ...]
+    most: float
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,31 +74,76 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     span_s: float
     lanes: tuple[Lane, ...]
     left_out: int
+    """Children without a line of their own."""
+    load: Load | None
+    """None where each has one."""
     shares: tuple[Share, ...]
 
 
 def picture(runs: Iterable[RunView], now: float) -> Picture:
     """:param now: wall seconds, the end of what still runs."""
-    drawn = [run for run in runs if any(attempt.adapter for attempt in run.attempts)]
+    descent = by_descent(tuple(runs))
+    tree = [(depth, run) for depth, run in descent if any(each.adapter for each in run.attempts)]
+    drawn = [run for _, run in tree]
+    attempts = [attempt for run in drawn for attempt in run.attempts if attempt.adapter]
     begin = min((run.started for run in drawn), default=now)
-    end = max((_end(attempt, now) for run in drawn for attempt in run.attempts), default=now)
-    span = max(end - begin, 0.001)
-    longest = sorted(drawn, key=lambda run: (run.ended or now) - run.started, reverse=True)[:LANES]
-    chosen = {run.run_id for run in longest}
+    span = max(max((_end(attempt, now) for attempt in attempts), default=now) - begin, 0.001)
+    chosen = _weightiest(drawn, now)
     lanes = tuple(
         Lane(
             name=run.name or run.role,
             run_id=run.run_id,
+            depth=depth,
             bars=tuple(_bar(attempt, begin, span, now) for attempt in run.attempts if attempt.adapter),
+            cost_usd=run.used.cost_usd,
         )
-        for run in drawn
+        for depth, run in tree
         if run.run_id in chosen
     )
-    return Picture(span_s=span, lanes=lanes, left_out=len(drawn) - len(lanes), shares=_shares(drawn, now))
+    left_out = len(drawn) - len(lanes)
+    return Picture(
+        span_s=span,
+        lanes=lanes,
+        left_out=left_out,
+        load=_load(attempts, begin, span, now) if left_out else None,
+        shares=_shares(drawn, now),
+    )
+
+
+def _weightiest(runs: Sequence[RunView], now: float) -> set[str]:
+    """Those that took most: of the time or of the money, whichever is more of it."""
+    times = {run.run_id: (now if run.ended is None else run.ended) - run.started for run in runs}
+    costs = {run.run_id: run.used.cost_usd or 0.0 for run in runs}
+    time, cost = sum(times.values()) or 1.0, sum(costs.values()) or 1.0
+    weights = {run: max(times[run] / time, costs[run] / cost) for run in times}
+    return set(sorted(weights, key=weights.__getitem__, reverse=True)[:LANES])
+
+
+def _load(attempts: Iterable[AttemptView], begin: float, span: float, now: float) -> Load:
+    parts, changes = [0.0] * SLOTS, [0] * (SLOTS + 1)
+    for attempt in attempts:
+        first, last = ((at - begin) / span * SLOTS for at in (attempt.started, _end(attempt, now)))
+        enters, leaves = min(int(first), SLOTS - 1), min(int(last), SLOTS - 1)
+        if enters == leaves:
+            parts[enters] += last - first
+            continue
+        parts[enters] += enters + 1 - first
+        parts[leaves] += last - leaves
+        changes[enters + 1] += 1  # the slots between the two, whole
+        changes[leaves] -= 1
+    means = [part + whole for part, whole in zip(parts, accumulate(changes), strict=False)]
+    most = max(means)
+    width = WIDTH / SLOTS
+    columns = (
+        Column(x=round(slot * width, 1), width=width, height=round(mean / (most or 1.0) * HEIGHT, 1))
+        for slot, mean in enumerate(means)
+        if mean
+    )
+    return Load(columns=tuple(columns), most=most)
 
 
 def _end(attempt: AttemptView, now: float) -> float:
-    return attempt.ended if attempt.ended is not None else max(now, attempt.started)
+    return max(now if attempt.ended is None else attempt.ended, attempt.started)
 
 
 def _bar(attempt: AttemptView, begin: float, span: float, now: float) -> Bar:
