@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,11 @@ import pytest
 
 from custodes.overseer.config import Config, ProfileConfig, ProviderConfig
 from custodes.overseer.reading import read_config
+from support.cos import Cos
+from support.health_provider import health_provider
+from support.projects import cos, project
+
+__all__ = ["cos", "project"]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "overseer.md").read_text(encoding="utf-8")
@@ -42,16 +49,40 @@ def test_its_pieces_of_yaml_load(tmp_path: Path) -> None:
     assert found.setting("w", found.fallback_matrix["w"].primary).base_url == "https://grok.example/v1"
 
 
-def test_its_commands_are_known() -> None:
-    named = {line.split()[2] for line in blocks("bash")[0].splitlines()}
-    shown = subprocess.run(
-        [sys.executable, "-m", "custodes.cli", "overseer", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert named == {"tick", "simulate", "explain", "switch", "notify", "run"}
-    assert all(f"{name} " in shown for name in named)
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise, before Python 3.13
+def test_its_commands_work_as_typed_and_the_last_runs_until_it_is_ended(
+    cos: Cos, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = project.parent / "worker-code"
+    profile.write_text("opencode-go/kimi-k2.7-code")
+    write = ["sh", "-c", 'printf %s "$1" > "$0"', str(profile), "{model}"]
+    monkeypatch.setenv("HERMES_HOME", str(project.parent))
+    typed = [line.split("#")[0].split() for line in blocks("bash")[0].splitlines()]
+    with health_provider() as provider, health_provider() as channel:
+        monkeypatch.setenv("OPS", channel.url.replace("http:", "json:"))
+        row = {"primary": "opencode-go/kimi-k2.7-code", "fallbacks": ["grok-cli/grok-4.5"]}
+        config = {
+            "providers": {name: {"health_url": provider.url} for name in ("opencode-go", "grok-cli")},
+            "fallback_matrix": {"worker-code": {**row, "actuator": "command"}},
+            "command": {"read": ["cat", str(profile)], "switch": write},
+            "notify": {"channels": {"ops": {"url_env": "OPS"}}},
+        }
+        (project.parent / "supervisor.yaml").write_text(json.dumps({"supervisor": config}))
+        *once, last = typed
+        assert [words[2] for words in once] == ["tick", "simulate", "explain", "switch", "notify"]
+        for words in once:
+            answer = cos(*words[1:])
+            assert answer.code == 0, (words, answer)
+        assert profile.read_text() == "grok-cli/grok-4.5"
+        assert "POST" in channel.methods
+        with subprocess.Popen(
+            [sys.executable, "-m", "custodes.cli", *last[1:]], stdout=subprocess.PIPE, text=True
+        ) as overseer:
+            assert overseer.stdout is not None
+            assert overseer.stdout.readline().startswith("watching ")
+            overseer.send_signal(signal.SIGTERM)
+            overseer.stdout.read()
+        assert overseer.returncode == 0
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")

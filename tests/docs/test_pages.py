@@ -1,6 +1,7 @@
 """Every page does what it says: its files are written, its commands typed, its Python run, its output shown.
 
-A page whose blocks need more than that has a test file of its own beside this one: test_NAME_page.py.
+No block is left out: what a reader in an empty project cannot do as it stands is held by a test of its own,
+named in ``HELD`` or ``ELSEWHERE``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,57 @@ from custodes.cli.app import call
 from support.pages import ROOT, Block, Command, blocks, commands, missing_line, pages
 
 ELSEWHERE = {
-    "scripts/demo": "cli/test_demo.py",
-    "cos demo": "cli/test_demo.py",
-    "scripts/test": "this run of it",
+    "scripts/demo": "../.ci/run",
+    "cos demo": "cli/test_demo.py::test_as_plain_lines_it_tells_what_happens_and_what_to_do_next",
+    "scripts/test": "../.ci/run",
+    "pip install": "packaging/test_package.py::"
+    "test_the_wheel_and_the_sdist_work_by_pip_by_uvx_and_with_every_extra_alone",
+    "phoenix serve": "collector/test_phoenix.py::"
+    "test_a_fan_out_of_real_runtimes_is_one_tree_in_a_real_collector",
+    "claude mcp add": "live/test_mcp_configuration.py::"
+    "test_the_command_writes_the_configuration_to_which_only_the_limits_are_added",
+    "codex mcp add": "live/test_mcp_configuration.py::"
+    "test_the_command_writes_the_configuration_to_which_only_the_limits_are_added",
+    "gemini mcp add": "live/test_mcp_configuration.py::"
+    "test_the_command_writes_the_configuration_to_which_only_the_limits_are_added",
+    "npx @modelcontextprotocol/inspector": "mcp/test_inspector.py::"
+    "test_the_inspector_lists_the_tools_and_calls_them",
+    "hermes cron": "live/test_overseer.py::test_its_cron_runs_a_tick_without_a_model_and_in_silence",
 }
-"""Commands of a page that are not typed again here, and what runs them."""
+"""What commands of a page begin with that are not typed again here, and the test that does."""
+HELD = {
+    "docs/actors.md": dict.fromkeys(
+        ("python", "text"), "test_actors_page.py::test_the_example_prints_what_the_guide_says"
+    ),
+    "docs/adapters.md": {
+        "yaml": "test_adapters_page.py::test_the_page_and_the_example_are_the_same",
+        "python": "test_adapters_page.py::test_the_page_and_the_example_are_the_same",
+        "bash": "test_adapters_page.py::test_who_follows_the_page_has_an_adapter_that_keeps_the_contract",
+        "toml": "test_adapters_page.py::test_its_entry_point_is_of_the_group_that_is_looked_in",
+    },
+    "docs/hub.md": {"": "test_hub_page.py::test_its_requests_change_the_policy"},
+    "docs/mcp.md": {
+        "json": "test_mcp_page.py::test_every_call_of_the_page_is_one_that_the_tools_take",
+        "toml": "test_mcp_page.py::test_every_configuration_starts_the_server",
+    },
+    "docs/observability.md": dict.fromkeys(
+        ("bash", "python"),
+        "test_observability_page.py::test_what_a_reader_types_and_runs_reaches_a_collector",
+    ),
+    "docs/overseer.md": {
+        "yaml": "test_overseer_page.py::test_its_pieces_of_yaml_load",
+        "bash": "test_overseer_page.py::test_its_commands_work_as_typed_and_the_last_runs_until_it_is_ended",
+        "ini": "test_overseer_page.py::test_its_unit_is_one_that_systemd_takes",
+        "sh": "test_overseer_page.py::test_its_cron_script_is_quiet_and_takes_its_keys_from_its_file",
+    },
+    "docs/plans.md": {
+        "yaml": "test_plans_page.py::test_every_plan_of_the_page_can_be_run",
+        "bash": "test_plans_page.py::test_the_commands_bring_the_plan_past_what_nobody_knows",
+        "python": "test_plans_page.py::test_the_python_of_the_page_runs",
+    },
+    "docs/playbook.md": {"bash": "test_playbook_page.py::test_every_command_works_as_typed_in_its_order"},
+}
+"""By page and language, the tests that hold all blocks of it instead of the reader."""
 PROGRAM = """\
 import os, sys
 if sys.argv[1] == "full":
@@ -30,13 +77,7 @@ print('{"summary": "seen as %s"}' % os.environ["CUSTODES_ROLE"])
 """
 
 
-def has_its_own_test(page: str) -> bool:
-    return (ROOT / "tests" / "docs" / f"test_{Path(page).stem.replace('-', '_')}_page.py").exists()
-
-
-FOLLOWED = [
-    page for page in pages() if any(b.language != "text" for b in blocks(page)) and not has_its_own_test(page)
-]
+FOLLOWED = [page for page in pages() if any(block.language != "text" for block in blocks(page))]
 
 
 @pytest.fixture
@@ -96,6 +137,12 @@ STAGES = {
 }
 
 
+def elsewhere(command: Command) -> str:
+    """The beginning in ``ELSEWHERE`` that the command has; empty where it has none."""
+    typed = " ".join(command.words)
+    return next((begins for begins in ELSEWHERE if f"{typed} ".startswith(f"{begins} ")), "")
+
+
 class Reader:
     """Does what a page says, from its top to its end. ``out`` is what the last thing it ran has printed."""
 
@@ -137,7 +184,7 @@ class Reader:
 
     def typed(self, command: Command) -> str:
         program, *words = command.words
-        if " ".join(command.words) in ELSEWHERE:
+        if elsewhere(command):
             return ""
         assert program == "cos", f"nobody has typed {' '.join(command.words)} here"
         self.capsys.readouterr()
@@ -159,6 +206,8 @@ def test_a_reader_who_does_what_the_page_says_sees_what_it_says(
         STAGES[page](project)
     reader = Reader(project, capsys)
     for block in blocks(page):
+        if block.language in HELD.get(page, {}):
+            continue
         try:
             reader.follow(block)
         except Exception as error:
@@ -185,6 +234,36 @@ def test_the_site_leads_to_every_page() -> None:
 
 def test_every_stage_is_that_of_a_page() -> None:
     assert [page for page in STAGES if page not in FOLLOWED] == []
+
+
+def test_what_is_held_elsewhere_is_on_a_page_and_held_by_a_test_that_is_there() -> None:
+    languages = {page: {block.language for block in blocks(page)} for page in pages()}
+    assert [page for page, held in HELD.items() if not held.keys() <= languages[page]] == []
+    typed = {
+        elsewhere(command)
+        for page in pages()
+        for block in blocks(page)
+        if block.language in ("bash", "")
+        for command in commands(block.text, {})
+    }
+    assert ELSEWHERE.keys() - typed == set()
+    here = [f"docs/{test}" for held in HELD.values() for test in held.values()]
+    for test in (*here, *ELSEWHERE.values()):
+        file, _, name = test.partition("::")
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert (f"def {name}(" in text) if name else test == "../.ci/run", test
+
+
+def test_every_command_that_ci_types_is_in_its_script() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    for command, place in ELSEWHERE.items():
+        assert place != "../.ci/run" or any(line.startswith(command) for line in script), command
+
+
+def test_every_fence_is_a_block_that_the_reader_sees() -> None:
+    for page in pages():
+        fences = re.findall(r"^[ \t>]*(?:```|~~~)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(fences) == 2 * len(blocks(page)), page
 
 
 def test_the_host_of_the_readme_is_the_same_on_trio(
