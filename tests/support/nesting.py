@@ -8,8 +8,8 @@ from pathlib import Path
 
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.supervision.budgets.account import Account
-from custodes.supervision.child import new_run_id
 from custodes.supervision.nesting.client import Client
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from support.scripted import Act
 
@@ -29,7 +29,7 @@ async def ask(
     try:
         account = Account.of(budget)
         account.open()
-        return await client.ask(run_id or new_run_id(), work, "", account).perform()
+        return await client.ask(run_id or new_id(), work, "", account).perform()
     finally:
         await client.aclose()
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import secrets
-import time
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,14 +20,6 @@ from custodes.supervision.work import Outcome, Work
 from custodes.telemetry import SpanHandle, attach
 
 logger = logging.getLogger("custodes.supervision")
-
-_made = itertools.count()
-
-
-def new_run_id() -> str:
-    """Unguessable, and sorted by the millisecond it was made in; those of one process and one millisecond in
-    the order in which they were made, since children that are asked for in one breath are let in as one."""
-    return f"{time.time_ns() // 1_000_000:012x}{next(_made) & 0xFFFF:04x}{secrets.token_hex(8)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from custodes.policy.routing import Route, RouteRequest, resolve
 from custodes.policy.trigger import applies
 from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.bundle import EvidenceBundle, Gathering
-from custodes.supervision.child import new_run_id
 from custodes.supervision.dispatching.job import HostDispatch, Unsupervised
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from custodes.telemetry import SpanHandle
 
@@ -176,7 +176,7 @@ class Conversation:
         async with self._starting:
             above = tree.conversations
             if self._children is None or above is not self._above:
-                spec = ChildSpec(id=new_run_id(), start=Supervisor, restart="temporary")
+                spec = ChildSpec(id=new_id(), start=Supervisor, restart="temporary")
                 self._children, self._above = await above.start_child(spec), above
             return self._children
 

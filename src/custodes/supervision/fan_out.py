@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
-from custodes.actors import ActorError, ChildEnd, ChildSpec, Supervisor, UnknownChild
+from custodes.actors import ActorError, ChildSpec, Supervisor, UnknownChild
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.budgets.fan_out_book import FanOutBook
-from custodes.supervision.child import Child, ChildActor, Perform, new_run_id
+from custodes.supervision.child import Child, ChildActor, Perform
 from custodes.supervision.dispatching.job import (
     Delegated,
     Frozen,
@@ -35,6 +35,7 @@ from custodes.supervision.dispatching.resume import looked_up
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.outcomes import cancelled, proposed, record_child, refused
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.records import Group
 from custodes.supervision.refusal import no_tree
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Refusal, Work
@@ -179,7 +180,7 @@ class FanOut:
 
         ``under`` is the attempt that it is nested work of, and ``session`` what that runs on itself.
         """
-        run_id, conversation = run_id or new_run_id(), self._conversation
+        run_id, conversation = run_id or new_id(), self._conversation
         return run_id, freeze(
             run_id,
             work,
@@ -307,12 +308,9 @@ class FanOut:
             return
         if child.result is None:
             self._stops[child.run_id] = partial(_stop, siblings, child.run_id)
-            ref.monitor(partial(self._over, child, actor))
+            ref.monitor(lambda end: self._end(child, actor.outcome_at(end)))
         else:  # it was cancelled while it was being started
             await _stop(siblings, child.run_id, "cancelled")
-
-    def _over(self, child: Child, actor: ChildActor, end: ChildEnd) -> None:
-        self._end(child, actor.outcome_at(end))
 
     async def _see_all_end(self) -> None:
         """Be there until the block is left and every child has ended: no child outlives a cancelled group,

@@ -13,11 +13,11 @@ import msgspec
 
 from custodes.adapters.port import DispatchRequest, Failure, Progress, Usage
 from custodes.adapters.registry import Registry
-from custodes.supervision.child import new_run_id
 from custodes.supervision.dispatching.attempt import evidence_of
 from custodes.supervision.dispatching.prompt import prompt_for
 from custodes.supervision.dispatching.runtime_call import call_runtime
 from custodes.supervision.evidence import schema_for
+from custodes.supervision.record.ids import new_id
 
 QUESTION = (
     "This is a check of the connection. Use no tool and read no file; say in the summary that you are ready."
@@ -42,7 +42,7 @@ async def live_check(registry: Registry, adapter: str, project: Path) -> LiveChe
     """
     descriptor = registry.descriptor(adapter)
     request = DispatchRequest(
-        run_id=new_run_id(),
+        run_id=new_id(),
         role="observer",
         prompt=prompt_for("observer", QUESTION, descriptor),
         mutable=False,

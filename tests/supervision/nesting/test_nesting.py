@@ -20,9 +20,9 @@ from custodes.store import Database
 from custodes.supervision.asks import requests
 from custodes.supervision.asks.owner import OwnerActor
 from custodes.supervision.budgets.budget import NESTED_CHILDREN, NESTED_DEPTH, Ledger, take_child
-from custodes.supervision.child import new_run_id
 from custodes.supervision.events import ChildEnded, ChildQueued, ChildWaiting, Event
 from custodes.supervision.nesting.nested_work import PROJECT, RUN, TOKEN, VARIABLES
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 from custodes.supervision.work import Budget, Outcome, Work
@@ -311,7 +311,7 @@ async def test_the_same_id_asked_twice_runs_once_and_has_one_answer(
     answers: list[Outcome] = []
 
     async def twice(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
-        run_id = new_run_id()
+        run_id = new_id()
 
         async def once() -> None:
             answers.append(await ask(tmp_path, request.environment, review("inner"), run_id=run_id))

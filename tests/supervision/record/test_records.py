@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 
 from custodes.adapters.port import Failure, Usage
 from custodes.policy.routing import Route
-from custodes.supervision.child import new_run_id
 from custodes.supervision.pools.admission import Candidate
 from custodes.supervision.record import records
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import Owner
 from custodes.supervision.record.records import (
     AttemptEnd,
@@ -88,7 +88,7 @@ async def test_an_update_writes_all_that_may_change_and_nothing_of_what_was_aske
 @pytest.mark.anyio
 async def test_what_one_commit_let_in_is_read_in_the_order_in_which_it_was_asked_for(tmp_path: Path) -> None:
     asked = [
-        AttemptRow(run_id=new_run_id(), number=1, conversation="c", role="reviewer", started=1.0, ended=2.0)
+        AttemptRow(run_id=new_id(), number=1, conversation="c", role="reviewer", started=1.0, ended=2.0)
         for _ in range(20)
     ]
     async with world(tmp_path) as w:

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from custodes.adapters.port import RUN_VARIABLE
 from custodes.store import Database
-from custodes.supervision.child import new_run_id
 from custodes.supervision.pools.breaker import Lease, Pool
 from custodes.supervision.pools.pool_table import load_pools, save_pools
 from custodes.supervision.record import records
 from custodes.supervision.record.clock import after, now
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import Owner, start_of, this_process
 from custodes.supervision.record.records import LEAST_KEPT, RETENTION_S, AttemptRow
 from custodes.supervision.record.recovery import (
@@ -101,7 +101,7 @@ async def test_surviving_processes_of_a_dead_run_are_ended_and_no_others(tmp_pat
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); "
         "time.sleep(600)"
     )
-    dead, living = new_run_id(), new_run_id()  # other tests look for marked processes at the same time
+    dead, living = new_id(), new_id()  # other tests look for marked processes at the same time
     with marked(dead) as one, marked(dead, stubborn) as two, marked(living) as other:
         async with world(tmp_path) as w:
             await insert(w.database, row(dead, DEAD), row(living, this_process()))
@@ -126,7 +126,7 @@ def test_a_recycled_pid_is_never_signalled() -> None:
 
 def test_what_started_this_process_is_spared_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that a dead run had started may be the one that recovers."""
-    run = new_run_id()
+    run = new_id()
     code = (
         "from custodes.supervision.record.recovery import end_survivors\n"
         "import os, sys\n"
@@ -139,7 +139,7 @@ def test_what_started_this_process_is_spared_and_named(monkeypatch: pytest.Monke
 
 @pytest.mark.anyio
 async def test_nothing_is_looked_for_where_nothing_was_left(tmp_path: Path) -> None:
-    run = new_run_id()
+    run = new_id()
     with marked(run) as pid:
         async with world(tmp_path) as w:
             assert await close_dead_owners(w.database, now()) == []

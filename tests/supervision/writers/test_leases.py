@@ -19,12 +19,12 @@ import custodes
 from custodes.adapters import keeper
 from custodes.adapters.port import RUN_VARIABLE, DispatchRequest, DispatchResult, ProgressSink
 from custodes.store import Database
-from custodes.supervision.child import new_run_id
 from custodes.supervision.events import ChildWaiting, Event
 from custodes.supervision.pools.admission import Refused
 from custodes.supervision.pools.health import admit
 from custodes.supervision.record import records
 from custodes.supervision.record.clock import now
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.record.recovery import close_dead_owners
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
@@ -268,7 +268,7 @@ anyio.run(main)
 
 async def test_f12_a_dead_holders_scope_stays_held_while_a_process_of_its_run_lives(tmp_path: Path) -> None:
     """The one that recovers is itself of that run, and spares itself."""
-    run = new_run_id()
+    run = new_id()
     await orphan(tmp_path, run)
     recovering = await anyio.run_process(
         [sys.executable, "-c", RECOVER, str(tmp_path / DATABASE)], env={**os.environ, RUN_VARIABLE: run}
@@ -288,7 +288,7 @@ async def test_f12_a_dead_holders_scope_stays_held_while_a_process_of_its_run_li
 async def test_f12_a_dead_holders_scope_is_free_at_the_next_start(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    run = new_run_id()
+    run = new_id()
     await orphan(tmp_path, run)
     with of_run(run) as program:
         async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:

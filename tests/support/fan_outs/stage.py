@@ -25,8 +25,8 @@ from custodes.adapters.port import (
 )
 from custodes.adapters.process_errors import LeftBehind, Survivor
 from custodes.supervision.budgets.account import Account
-from custodes.supervision.child import new_run_id
 from custodes.supervision.nesting.client import Client
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.work import NO_LIMITS
 from support.fan_outs.life import Call, Leftover, Life, Nested, Used, draw_work
 from support.puppets import ScriptedError
@@ -242,7 +242,7 @@ async def ask_the_owner(stage: Stage) -> None:
     above = life.works.get(call.run_id)
     if above is not None and work.scope and stage.random.random() < 0.7:  # it borrows
         work = msgspec.structs.replace(work, scope=tuple(f"{name}/in" for name in above.scope or (".",)))
-    run_id = new_run_id()
+    run_id = new_id()
     life.nested[run_id] = Nested(call.run_id, work)
     life.note(run_id, work)
     client = Client(life.project, call.request.environment)

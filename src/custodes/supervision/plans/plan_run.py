@@ -20,7 +20,7 @@ from custodes.policy.trigger import applies
 from custodes.store import Connection, StoreError
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.bundle import BacktrackTold, EvidenceBundle, Gathering, backtrack_of
-from custodes.supervision.child import Child, new_run_id
+from custodes.supervision.child import Child
 from custodes.supervision.conversation import Conversation
 from custodes.supervision.dispatching.job import Delegated, Frozen, Plain, Unsupervised
 from custodes.supervision.fan_out import FanOut
@@ -30,6 +30,7 @@ from custodes.supervision.plans.plan import Plan, PlanError, Step, check
 from custodes.supervision.plans.plan_book import WAIT_S, PlanBook
 from custodes.supervision.plans.plan_rules import ready, redone, status_of, unmet, weigh, work_of
 from custodes.supervision.record.clock import now
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.work import Outcome, Refusal, Work
 
@@ -75,7 +76,7 @@ async def run_plan(
         tree = await parent.supervision.tree()
         at = now().wall
         row = PlanRow(
-            id=new_run_id(),
+            id=new_id(),
             conversation=parent.id,
             name=plan.name,
             place=str(place) if place else None,
@@ -167,7 +168,7 @@ class PlanRun:
     def _frozen(self, step: Step, fan: FanOut) -> tuple[str, Work, Frozen]:
         work = work_of(step, self.rows, self.backtracks, self.wait)
         if (refusal := unmet(step, self.rows)) is not None:
-            return new_run_id(), work, refusal
+            return new_id(), work, refusal
         run_id, frozen = fan.freeze(work)
         return run_id, work, frozen
 

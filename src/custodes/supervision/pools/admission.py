@@ -10,7 +10,8 @@ from custodes.policy.policy import Cooldown
 from custodes.store import StoreError
 from custodes.supervision.pools.breaker import Ticket
 from custodes.supervision.pools.health_view import HealthView
-from custodes.supervision.record.records import AttemptEnd, AttemptRow, AttemptStart, new_attempt_id
+from custodes.supervision.record.ids import new_id
+from custodes.supervision.record.records import AttemptEnd, AttemptRow, AttemptStart
 from custodes.supervision.work import PoolState, Waiting
 from custodes.telemetry import Lineage
 
@@ -68,7 +69,7 @@ class Admit(msgspec.Struct, Message[Admission | Refused], frozen=True, kw_only=T
     lease_s: float
     cooldown: Cooldown = Cooldown()
     scope_lease: str | None = None
-    id: str = msgspec.field(default_factory=new_attempt_id)
+    id: str = msgspec.field(default_factory=new_id)
 
 
 class Withdraw(msgspec.Struct, Message[None], frozen=True):

@@ -6,7 +6,6 @@ A row holds no provider text and no prompt: its ``reason`` is composed by us.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
@@ -14,6 +13,7 @@ import msgspec
 
 from custodes.adapters.port import Category, Certainty, Failure, Usage
 from custodes.store import Connection, Table
+from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import Owner, this_process
 from custodes.supervision.work import Outcome, PoolState, failed_status
 from custodes.telemetry import Lineage
@@ -25,11 +25,6 @@ RETENTION_S = 90 * 86_400.0
 operator has resolved it."""
 LEAST_KEPT = 1_000
 """So many of the newest stay whatever their age: a clock that ran ahead would date all of them at once."""
-
-
-def new_attempt_id() -> str:
-    """Unguessable and unique: also the id of the lease where the attempt is the probe."""
-    return secrets.token_hex(12)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -69,7 +64,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     ``generation`` is that of the pool at admission, and ``fingerprint`` the adapter's readiness then.
     """
 
-    id: str = msgspec.field(default_factory=new_attempt_id)
+    id: str = msgspec.field(default_factory=new_id)
     run_id: str
     number: int
     conversation: str
