@@ -39,21 +39,21 @@ class Table(Generic[S]):
         self._changes = self._reader((*changing, "id")) if changing else self._values
 
     async def insert(self, connection: Connection, rows: Iterable[S]) -> None:
-        await connection.executemany(f"INSERT {self._insert}", map(self._values, rows))
+        await _executed(connection, f"INSERT {self._insert}", map(self._values, rows))
 
     async def replace(self, connection: Connection, rows: Iterable[S]) -> None:
         """Insert each in place of what has its key."""
-        await connection.executemany(f"INSERT OR REPLACE {self._insert}", map(self._values, rows))
+        await _executed(connection, f"INSERT OR REPLACE {self._insert}", map(self._values, rows))
 
     async def update(self, connection: Connection, rows: Iterable[S]) -> None:
         """Write what may have changed of rows that stand, found by their ``id``; what is not named as
         changing costs no index a write."""
-        await connection.executemany(self._update, map(self._changes, rows))
+        await _executed(connection, self._update, map(self._changes, rows))
 
     async def delete(self, connection: Connection, column: str, values: Iterable[object]) -> None:
         """Delete the rows whose ``column`` is one of these."""
         statement = f"DELETE FROM {self._name} WHERE {_quoted(column)} = ?"  # noqa: S608
-        await connection.executemany(statement, ((value,) for value in values))
+        await _executed(connection, statement, ((value,) for value in values))
 
     async def select(self, connection: Connection, rest: str = "", *parameters: object) -> list[S]:
         """What ``rest`` (``WHERE … ORDER BY …``) leaves, in its order.
@@ -96,6 +96,12 @@ class Table(Generic[S]):
             return found
 
         return values
+
+
+async def _executed(connection: Connection, statement: str, rows: Iterable[Sequence[object]]) -> None:
+    """No statement at all where there are no rows."""
+    if given := list(rows):
+        await connection.executemany(statement, given)
 
 
 def json_text(value: object) -> str:

@@ -28,13 +28,13 @@ class Perform(Message[None]):
 
 
 class ChildActor(Actor):
-    """Performs one job, once, and ends. ``outcome`` is what it had come to, however it ended."""
+    """Performs one job, once, and ends."""
 
     def __init__(self, job: Job, services: Services, parent: SpanHandle) -> None:
         self._job = job
         self._services = services
         self._parent = parent
-        self.outcome = cancelled(job.run_id, job.work)
+        self._outcome: Outcome | None = None
 
     async def receive(self, message: Perform) -> None:  # noqa: ARG002 - it says only that it is time
         job = self._job
@@ -42,24 +42,25 @@ class ChildActor(Actor):
         with span, attach(span.context):
             dispatch = Dispatch(job, self._services, span)
             try:
-                self.outcome = await dispatch.perform()
+                self._outcome = await dispatch.perform()
             except anyio.get_cancelled_exc_class():
-                self.outcome = dispatch.outcome("cancelled")
+                self._outcome = dispatch.outcome("cancelled")
                 raise
-            if (error := error_type(self.outcome)) is not None:
+            if (error := error_type(self._outcome)) is not None:
                 span.end(error_type=error)
         self.context.stop()
 
     def outcome_at(self, end: ChildEnd) -> Outcome:
         """What it has come to at its actor's end, and what a crash leaves to tell."""
+        outcome = self._outcome or cancelled(self._job.run_id, self._job.work)
         if end.outcome != "crashed":
-            return self.outcome
+            return outcome
         cause = end.cause
         # Where it was, without what it said: an exception's words may hold a secret.
         where = "".join(traceback.format_tb(cause.__traceback__)) if cause is not None else ""
         logger.error("run %s crashed: %s\n%s", self._job.run_id, type(cause).__name__, where)
         failure = Failure(category="provider", reason=f"the child crashed: {type(cause).__name__}")
-        return replace(self.outcome, status="unknown" if self._job.mutable else "failed", failure=failure)
+        return replace(outcome, status="unknown" if self._job.mutable else "failed", failure=failure)
 
 
 class Child:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # loaded only where somebody has configured a provider
     from opentelemetry.trace import Span
 
     from custodes.telemetry.bridge import Bridge
+    from custodes.telemetry.graft import Graft
 
 
 class SpanHandle:
@@ -141,10 +142,9 @@ class SpanHandle:
                 own |= {"fan_out": "", "attempt": "", "call": ""}
         return replace(base, **own)
 
-    @asynccontextmanager
-    async def relayed(
+    def relayed(
         self, wanted: Mapping[str, str], provider: str, contents: Contents
-    ) -> AsyncIterator[dict[str, str]]:
+    ) -> AbstractAsyncContextManager[dict[str, str]]:
         """Hang a runtime's own spans under this one, as they come, while the block runs.
 
         :param wanted: by name, those that are, with what each is (:class:`~custodes.telemetry.graft.Graft`).
@@ -152,17 +152,20 @@ class SpanHandle:
         """
         lineage = self.lineage() if wanted else None
         if self._bridge is None or self._span is None or lineage is None:
-            yield {}
-            return
+            return nullcontext({})
         if not lineage.sampled or not self._bridge.takes_records:
-            yield {}
-            return
+            return nullcontext({})
         from custodes.telemetry.graft import Graft
-        from custodes.telemetry.relay import Relay
 
         under = self._bridge.span_id(self._span)
         graft = Graft(lineage.trace, under, wanted, provider, contents.attributes)
-        relay = Relay(graft, self._bridge.emit)
+        return self._relaying(graft, self._bridge)
+
+    @asynccontextmanager
+    async def _relaying(self, graft: Graft, bridge: Bridge) -> AsyncIterator[dict[str, str]]:
+        from custodes.telemetry.relay import Relay
+
+        relay = Relay(graft, bridge.emit)
         if not await relay.open():
             yield {}
             return

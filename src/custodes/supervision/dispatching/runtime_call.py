@@ -36,9 +36,10 @@ async def call_runtime(
     except AdapterError as error:
         failure = Failure(category="unavailable", reason=str(error), outcome="known_failed")
         return DispatchResult(failure=failure)
+    latest = anyio.current_time() + request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S
     try:
-        with anyio.fail_after(request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S):
-            result = checked(await runtime.dispatch(request, progress))
+        with anyio.CancelScope(deadline=latest):
+            return checked(await runtime.dispatch(request, progress))
     except NoResultError as error:
         logger.warning("adapter %s returned what is no result: %s", adapter, error)
         reason = "the adapter returned what is no result"
@@ -48,8 +49,7 @@ async def call_runtime(
         reason = "its keeper could not prove the end of what it started"
         return DispatchResult(failure=Failure(category="provider", reason=reason, left=left))
     except TimeoutError:
-        reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
-        return DispatchResult(failure=Failure(category="timeout", reason=reason))
+        pass  # the runtime's own
     except (Exception, SystemExit) as error:  # code that was written to be a program ends itself
         # Where it was, without what it said: an exception's words may hold a secret.
         where = "".join(traceback.format_tb(error.__traceback__))
@@ -57,7 +57,8 @@ async def call_runtime(
         logger.error("adapter %s raised %s instead of a failure\n%s", adapter, kind, where)  # noqa: TRY400
         reason = f"the adapter raised {type(error).__name__}"
         return DispatchResult(failure=Failure(category="provider", reason=reason))
-    return result
+    reason = f"no answer within {request.timeout_s:g} s, nor an end after it"
+    return DispatchResult(failure=Failure(category="timeout", reason=reason))
 
 
 class NoResultError(Exception):
