@@ -20,6 +20,7 @@ import pytest
 from custodes.adapters import _process_table, keeper
 from custodes.adapters.process import KeeperError, LeftBehind, base_environment, run_program
 from support.processes import HARD_TREE, RUN, marked, new_mark, wait_until_gone
+from support.program import running
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
 
@@ -157,7 +158,7 @@ def test_a_keeper_whose_host_is_gone_before_go_runs_nothing() -> None:
         "-1",
         str(os.getpid()),
     ]
-    with subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE) as process:
+    with running(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE) as process:
         theirs.close()
         ours.send(b"100\n1.0\0/\0")
         ours.shutdown(socket.SHUT_WR)
@@ -187,7 +188,7 @@ async def test_without_a_subreaper_the_process_table_is_walked(monkeypatch: pyte
 
 
 def test_the_table_by_ps_knows_what_the_table_by_proc_knows() -> None:
-    with subprocess.Popen(["sleep", "300"], start_new_session=True) as sleeper:
+    with running(["sleep", "300"], start_new_session=True) as sleeper:
         for rows in (_process_table.by_proc(), _process_table.by_ps()):
             row = rows[sleeper.pid]
             assert (row.parent, row.group, row.name) == (os.getpid(), sleeper.pid, "sleep")
@@ -278,7 +279,7 @@ def test_it_works_for_a_plain_user() -> None:
             "-1",
             str(os.getpid()),
         ]
-        with subprocess.Popen(command, pass_fds=[theirs.fileno()], user=65534, group=65534) as process:
+        with running(command, pass_fds=[theirs.fileno()], user=65534, group=65534) as process:
             theirs.close()
             ours.send(b"%d\n%s" % (len(body), body))
             said = b""

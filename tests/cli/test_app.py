@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cos import Cos
+from support.program import running
 
 COS = [sys.executable, "-m", "custodes.cli"]
 
@@ -131,7 +132,7 @@ def test_showing_a_policy_imports_nothing_heavy(project: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_traceback(project: Path) -> None:
-    with subprocess.Popen(
+    with running(
         [*COS, "supervision", "show"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as program:
         assert program.stdout is not None

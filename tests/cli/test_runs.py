@@ -20,6 +20,7 @@ from custodes import Budget, Work
 from custodes.cli.app import call
 from custodes.supervision.record.schema import DATABASE
 from support.cos import Cos, Terminal
+from support.program import running
 
 COS = [sys.executable, "-m", "custodes.cli"]
 PATIENCE_S = 60
@@ -186,7 +187,7 @@ def test_a_trace_is_followed_until_nobody_works_on_it_any_more(
         (programs / "pids").read_text()  # the child is at work
         session = runs(cos)["conversation"]
         command = [*COS, "cognition", "trace", session, "--follow", "--format", "json"]
-        with subprocess.Popen(command, cwd=programs, stdout=subprocess.PIPE, text=True) as follow:
+        with running(command, cwd=programs, stdout=subprocess.PIPE, text=True) as follow:
             assert follow.stdout is not None
             begun = json.loads(follow.stdout.readline())
             assert (begun["status"], begun["health_state"], begun["abandoned"]) == (
@@ -228,7 +229,7 @@ def test_a_trace_that_is_followed_ends_with_an_interrupt(cos: Cos, programs: Pat
     with dispatch:
         (programs / "pids").read_text()
         command = [*COS, "cognition", "trace", runs(cos)["conversation"], "--follow"]
-        with subprocess.Popen(
+        with running(
             command, cwd=programs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as follow:
             assert follow.stdout is not None

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.program import running
+
 COS = [sys.executable, "-m", "custodes.cli"]
 PLAN = """\
 name: slow
@@ -22,7 +24,7 @@ steps:
   - {id: two, role: reviewer, prompt: Look., model: slow}
   - {id: after, role: reviewer, prompt: Look., model: look, needs: [one]}
 """
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def pids_of(pipe: int) -> list[int]:
@@ -57,7 +59,7 @@ def pipe(slow: Path) -> Iterator[int]:
 def test_a_signal_ends_every_child_with_its_tools_and_the_tree_says_cancelled(
     slow: Path, pipe: int, number: signal.Signals, code: int
 ) -> None:
-    with subprocess.Popen(
+    with running(
         [*COS, "run", "plan.yaml"], cwd=slow, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as program:
         pids = pids_of(pipe)
@@ -72,7 +74,7 @@ def test_a_signal_ends_every_child_with_its_tools_and_the_tree_says_cancelled(
 
 
 def test_with_json_a_cancelled_run_is_still_one_document(slow: Path, pipe: int) -> None:
-    with subprocess.Popen(
+    with running(
         [*COS, "run", "plan.yaml", "--format", "json"],
         cwd=slow,
         stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@ import pytest
 from custodes.hub.openapi import document
 from support.cos import Cos, Tiered
 from support.pages import ROOT
+from support.program import running
 from support.projects import cos, project, tiered
 
 __all__ = ["cos", "project", "tiered"]
@@ -31,7 +32,7 @@ COS = [sys.executable, "-m", "custodes.cli"]
 @contextmanager
 def started(project: Path, *options: str) -> Iterator[str]:
     """A Hub on a port that is free, ended as a person ends it; its host and port."""
-    with subprocess.Popen(
+    with running(
         [*COS, "hub", "--port", "0", *options],
         cwd=project,
         stdout=subprocess.PIPE,

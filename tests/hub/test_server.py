@@ -17,12 +17,13 @@ import httpx2
 import pytest
 
 from support.cos import Cos
+from support.program import running
 
 
 @contextmanager
 def started(project: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [sys.executable, "-m", "custodes.cli", "hub", "--port", "0", "-d", str(project), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield process, process.stdout.readline().split()[-1]

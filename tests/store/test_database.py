@@ -30,6 +30,7 @@ from custodes.store import (
     StoreUnusable,
     integrity,
 )
+from support.program import running
 
 pytestmark = pytest.mark.anyio
 
@@ -477,7 +478,7 @@ anyio.run(main)
 def test_kill_9_loses_no_acknowledged_commit(path: Path, runs: int) -> None:
     expected = 0
     for run in range(runs):
-        with subprocess.Popen(
+        with running(
             [sys.executable, "-c", KILLED, str(path), str(run)], stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout is not None

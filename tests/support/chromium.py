@@ -12,6 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+from support.program import running
+
 
 def found() -> str | None:
     """The program, or None where playwright brought one of its own."""
@@ -33,7 +35,7 @@ def chromium() -> Iterator[Browser]:
 def hub_process(project: Path, port: str = "0") -> Iterator[str]:
     """`cos hub` for a project; its address. It ends with the block."""
     command = [sys.executable, "-m", "custodes.cli", "hub", "--port", port, "-d", str(project)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with running(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline()

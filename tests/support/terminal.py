@@ -7,12 +7,13 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from support.program import running
 
 _ERASED = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")
 """How a live tree takes its last frame away: line by line, upwards."""
@@ -67,7 +68,7 @@ def on_terminal(
     given.pop("NO_COLOR", None)
     began = time.monotonic()
     parts: list[tuple[float, bytes]] = []
-    with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=given) as program:
+    with running(argv, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=given) as program:
         os.close(theirs)
         while part := _read(ours):
             parts.append((time.monotonic() - began, part))

@@ -15,6 +15,7 @@ import pytest
 from custodes.telemetry.exporters import base_of
 from support.cos import Cos
 from support.otlp_sink import sink, tree
+from support.program import running
 from support.projects import cos, programs, project
 
 __all__ = ["cos", "programs", "project"]
@@ -151,7 +152,7 @@ def test_the_option_may_stand_before_the_command(programs: Path) -> None:
 def test_a_server_that_is_told_to_end_sends_what_it_had(programs: Path) -> None:
     with sink() as collector:
         server = [*COS, "mcp", "--otlp", collector.url]
-        with subprocess.Popen(
+        with running(
             server,
             env=environment(),
             stdin=subprocess.PIPE,
@@ -159,14 +160,14 @@ def test_a_server_that_is_told_to_end_sends_what_it_had(programs: Path) -> None:
             stderr=subprocess.DEVNULL,
             text=True,
             bufsize=1,
-        ) as running:
-            assert running.stdin is not None
-            assert running.stdout is not None
-            running.stdin.writelines(json.dumps(message) + "\n" for message in MCP_CALL)
-            while '"id":2' not in running.stdout.readline().replace(" ", ""):
+        ) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            program.stdin.writelines(json.dumps(message) + "\n" for message in MCP_CALL)
+            while '"id":2' not in program.stdout.readline().replace(" ", ""):
                 pass
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(60) == 128 + signal.SIGTERM
+            program.send_signal(signal.SIGTERM)
+            assert program.wait(60) == 128 + signal.SIGTERM
     assert tree(collector.spans) == WHOLE
 
 
@@ -175,10 +176,10 @@ def test_a_signal_ends_every_open_span_and_sends_it(programs: Path, number: sign
     os.mkfifo(programs / "pids")
     with sink() as collector:
         words = ["dispatch", "--role", "reviewer", "--model", "slow", "Look.", "--otlp", collector.url]
-        with subprocess.Popen([*COS, *words], env=environment(), stdout=subprocess.DEVNULL) as running:
+        with running([*COS, *words], env=environment(), stdout=subprocess.DEVNULL) as program:
             (programs / "pids").read_text()  # the child is at work
-            running.send_signal(number)
-            assert running.wait(60) == 128 + number
+            program.send_signal(number)
+            assert program.wait(60) == 128 + number
     assert tree(collector.spans) == WHOLE
     ended = {span.name: (span.status, span.attributes.get("error.type")) for span in collector.spans}
     assert ended["dispatch command"] == (2, "cancelled")
@@ -307,9 +308,9 @@ def test_after_a_kill_the_next_start_tells_what_was_open_under_the_same_trace(pr
     os.mkfifo(programs / "pids")
     slow = ["dispatch", "--role", "reviewer", "--model", "slow", "Look."]
     with sink() as before:
-        with subprocess.Popen([*COS, *slow, "--otlp", before.url], env=environment()) as running:
+        with running([*COS, *slow, "--otlp", before.url], env=environment()) as program:
             (programs / "pids").read_text()
-            running.kill()
+            program.kill()
     assert not before.spans
     with sink() as collector:
         assert run(*LOOK, "--otlp", collector.url).returncode == 0

@@ -9,6 +9,7 @@ import sys
 from msgspec.structs import replace
 
 from custodes.supervision.record.owner_identity import Owner, proven_dead, start_of, this_process
+from support.program import running
 
 
 def test_this_process_lives_and_is_one_and_the_same() -> None:
@@ -18,7 +19,7 @@ def test_this_process_lives_and_is_one_and_the_same() -> None:
 
 
 def test_a_process_that_ended_is_proven_dead_also_before_it_is_reaped() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    with running([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         started = start_of(child.pid)
         assert started is not None
         owner = replace(this_process(), pid=child.pid, started=started)

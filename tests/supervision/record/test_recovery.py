@@ -32,6 +32,7 @@ from custodes.supervision.record.recovery import (
     survivors,
 )
 from support.health import world
+from support.program import running
 
 DEAD = replace(this_process(), started=this_process().started + 1)
 """This process's pid, as if it had been another's: a recycled pid."""
@@ -44,7 +45,7 @@ def row(run_id: str, owner: Owner, **fields: Any) -> AttemptRow:
 @contextmanager
 def marked(run_id: str, code: str = "import time; print('on', flush=True); time.sleep(600)") -> Iterator[int]:
     """A process that carries a run id, as everything below an attempt does."""
-    with subprocess.Popen(
+    with running(
         [sys.executable, "-c", code], env={**os.environ, RUN_VARIABLE: run_id}, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None

@@ -35,6 +35,7 @@ from custodes.supervision.writers.scope_file import read_scopes
 from custodes.supervision.writers.scopes import resolve
 from support import scripted
 from support.health import ask, world
+from support.program import running
 from support.writers import project_of
 
 pytestmark = pytest.mark.anyio
@@ -235,7 +236,7 @@ async def orphan(project: Path, run_id: str) -> None:
 @contextmanager
 def of_run(run_id: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that carries a run id."""
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, RUN_VARIABLE: run_id}) as program:
+    with running(["sleep", "600"], env={**os.environ, RUN_VARIABLE: run_id}) as program:
         try:
             yield program
         finally:
