@@ -40,7 +40,7 @@ class Operator:
 
     async def _look(self) -> None:
         words = self._chance.choice(LOOKS)
-        if "overseer" in words:
+        if words == ("overseer", "status"):
             words = (*words, "--config", str(self._crew.place.supervisor))
         await self._crew.cos(" ".join(words[:2]), *words)
 
