@@ -15,7 +15,7 @@ import anyio
 from custodes.actors import ActorError, ChildSpec, Supervisor, UnknownChild
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.budgets.account import Account
+from custodes.supervision.budgets.account import Account, Keep
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.budgets.fan_out_book import FanOutBook
 from custodes.supervision.child import Child, ChildActor, Perform
@@ -64,14 +64,14 @@ class FanOut:
         budget: Budget,
         max_parallel: int | None,
         carried: Ledger | None = None,
-        booked: bool = False,
+        keep: Keep | None = None,
     ) -> None:
-        """``booked``: somebody else keeps its ledger on record."""
+        """``keep``: somebody else keeps its ledger on record, and is awaited before a runtime is called."""
         self._conversation = conversation
         self._supervision = conversation.supervision
         self._name = name
         self._budget = budget
-        self._account = Account.of(budget, carried)
+        self._account = Account.of(budget, carried, keep)
         if max_parallel is not None and max_parallel < 1:
             raise ValueError(f"max_parallel={max_parallel} runs nothing; 1 or more would work")
         self._slots = Slots(max_parallel) if max_parallel else None
@@ -83,7 +83,7 @@ class FanOut:
         self._open = False
         self._unended = 0
         self._span: SpanHandle | None = None
-        self._booked = booked or budget == NO_LIMITS
+        self._booked = keep is not None or budget == NO_LIMITS
         self._book: FanOutBook | None = None
 
     async def __aenter__(self) -> Self:

@@ -91,12 +91,12 @@ async def test_an_end_that_cannot_be_written_goes_out_with_the_next(database: Da
     failing = FullDisk(database)
     book = PlanBook(row, lambda: failing)  # type: ignore[arg-type, return-value]  # the disk is full for a while
     outcome = Outcome(run_id="p-find", role="reviewer", name="find", status="done")
-    await book.ended([step_row("p", "find").ended_as(outcome, 1.0)], row.ledger, backtracks=())
+    await book.ended([step_row("p", "find").ended_as(outcome, 1.0)], backtracks=())
     with pytest.raises(StoreError):
-        await book.starting([step_row("p", "fix")], row.ledger)
+        await book.starting([step_row("p", "fix")])
     assert (await database.read(lambda c: load_steps(c, "p")))["find"].status == "running"
     failing.full = False
-    await book.starting([step_row("p", "fix")], row.ledger)
+    await book.starting([step_row("p", "fix")])
     steps = await database.read(lambda c: load_steps(c, "p"))
     assert {name: each.status for name, each in steps.items()} == {"find": "done", "fix": "running"}
 
@@ -108,10 +108,10 @@ async def test_a_step_that_is_to_run_again_is_as_if_it_had_never_begun(database:
     failing = FullDisk(database)
     book = PlanBook(row, lambda: failing)  # type: ignore[arg-type, return-value]  # as above
     outcome = Outcome(run_id="p-find", role="reviewer", name="find", status="done")
-    await book.ended([step_row("p", "find").ended_as(outcome, 1.0)], row.ledger, backtracks=())
-    await book.ended([], row.ledger, backtracks=(), again=["find", "fix"])
+    await book.ended([step_row("p", "find").ended_as(outcome, 1.0)], backtracks=())
+    await book.ended([], backtracks=(), again=["find", "fix"])
     failing.full = False
-    await book.close("cancelled", [], row.ledger)
+    await book.close("cancelled", [])
     assert await database.read(lambda c: load_steps(c, "p")) == {}
     closed = await database.read(lambda c: load_plan_row(c, "p"))
     assert closed is not None

@@ -164,6 +164,36 @@ def test_done_steps_are_kept_a_read_only_one_runs_again_and_a_mutable_one_is_unk
     assert ran(project)[-1] == "last"
 
 
+BUDGETED = """\
+max_parallel: 1
+budget: {budget}
+steps:
+  - {{id: one, role: researcher, prompt: one, estimate_tokens: 60}}
+  - {{id: two, role: analyst, prompt: two, needs: [one], estimate_tokens: 60}}
+  - {{id: three, role: reviewer, prompt: three, needs: [two], estimate_tokens: 60}}
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize(
+    ("budget", "then", "limit", "spent"),
+    [
+        ("{tokens: 130}", ["one", "two"], "tokens", 120),
+        ("{children: 2}", ["one", "two", "two"], "children", 2),
+    ],
+)
+def test_what_was_at_work_when_its_host_died_counts_against_the_budget(
+    project: Path, backend: str, budget: str, then: list[str], limit: str, spent: int
+) -> None:
+    """Tokens as they had been set aside for it; and a step that runs again is no second child."""
+    (project / "plan.yaml").write_text(BUDGETED.format(budget=budget))
+    run, _ = run_until_they_hang(project, backend, "two")
+    end = anyio.run(resume, project, run, backend=backend)
+    assert ran(project) == then
+    assert getattr(end.spent, limit).spent == spent
+    assert statuses(end)["three"] == "refused"
+
+
 def _runs(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
 import anyio
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 import custodes
 from custodes.adapters.port import Certainty, DispatchRequest, DispatchResult, Failure, ProgressSink
+from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.evidence import ImplementerEvidence
 from custodes.supervision.plans.checkpoints import StepRow, StepStatus
 from custodes.supervision.plans.plan import Plan, Step
@@ -19,6 +23,7 @@ from custodes.supervision.plans.plan_run import PlanEnd, run_plan
 from custodes.supervision.plans.resolution import ResolutionError, resolve_in_file
 from custodes.supervision.record.record_file import RecordFile
 from custodes.supervision.record.records import AttemptRow, RowStatus
+from custodes.supervision.record.schema import DATABASE
 from custodes.supervision.work import Attempt, Budget, Outcome
 from support import scripted
 
@@ -380,6 +385,29 @@ async def test_what_an_earlier_process_spent_counts(tmp_path: Path, script: scri
     assert refusal.shortfall is not None
     assert (refusal.shortfall.limit, refusal.shortfall.spent) == ("tokens", 60)
     assert again.spent.tokens.spent == 60
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_what_an_attempt_may_use_is_on_record_before_its_runtime_is_called(
+    tmp_path: Path, script: scripted.Script, attempts: int
+) -> None:
+    """So a host that is killed while it runs does not lose it."""
+    held: list[Ledger] = []
+
+    async def look(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        with closing(sqlite3.connect(tmp_path / DATABASE)) as database:
+            ((ledger,),) = database.execute("SELECT ledger FROM plans")
+        held.append(msgspec.json.decode(ledger, type=Ledger))
+        return await scripted.answer(request, progress)
+
+    outage = Failure(category="provider", reason="down", retryable=True, accepted=True)
+    script.acts.extend([*[scripted.fail(outage)] * (attempts - 1), look])
+    scripted.configure(tmp_path, fallback_policy="same_adapter_default")
+    plan = Plan(steps=(step("a", model="small", estimate_tokens=60),), budget=Budget(tokens=1_000))
+    end = await run(tmp_path, plan)
+    assert statuses(end) == ["done"]
+    assert [(each.spent.tokens, each.reserved.tokens) for each in held] == [(60 * (attempts - 1), 60)]
 
 
 @pytest.mark.anyio

@@ -56,7 +56,9 @@ class Hub:
         return self._process is not None and self._process.pid in self._crew.hits
 
     def _client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self._port}", timeout=30)
+        # It gives an idle connection up before the server does: so it asks on none that is being closed.
+        idle = httpx2.Limits(keepalive_expiry=2)
+        return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self._port}", timeout=30, limits=idle)
 
     async def _browse(self) -> None:
         async with self._client() as client:

@@ -1,11 +1,12 @@
 """The one keeper of a fan-out's ledger: each reservation is made, settled or refunded exactly once.
 
-Every call returns at once, so that no two of them ever interleave: what was granted stays granted.
+Every call but :meth:`Account.kept` returns at once, so that no two of them ever interleave: what was granted
+stays granted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 import anyio
@@ -34,6 +35,9 @@ from custodes.supervision.budgets.budget import (
 from custodes.supervision.budgets.reckoning import measured, price_of, reckon, typical, unaccountable
 from custodes.supervision.work import Budget, Shortfall, Work
 
+Keep = Callable[[], Awaitable[None]]
+"""Puts the ledger, as it then is, where a restart finds it."""
+
 
 @dataclass(slots=True)
 class _Held:
@@ -56,12 +60,14 @@ class Account:
     _held: dict[str, _Held] = field(default_factory=dict)
     _past: dict[tuple[str, str, str | None], Measure] = field(default_factory=dict)
     _closed_at: float | None = None
+    _keep: Keep | None = None
 
     @classmethod
-    def of(cls, budget: Budget, carried: Ledger | None = None) -> Account:
+    def of(cls, budget: Budget, carried: Ledger | None = None, keep: Keep | None = None) -> Account:
         """Its clock stands until :meth:`open`. ``carried`` is the ledger of work that this goes on with: what
         was spent there is spent, and what was reserved there when it broke off counts as spent."""
-        return cls(carry(carried, budget) if carried else Ledger(budget=budget, opened_at=0), _closed_at=0)
+        ledger = carry(carried, budget) if carried else Ledger(budget=budget, opened_at=0)
+        return cls(ledger, _closed_at=0, _keep=keep)
 
     @property
     def ledger(self) -> Ledger:
@@ -138,6 +144,13 @@ class Account:
         held = self._held.setdefault(run_id, _Held())
         held.price, held.begun = price_of(route, descriptor), True
         return None
+
+    async def kept(self) -> None:
+        """Before a runtime is called: what its attempt may use is kept, where anything keeps it and there is
+        a limit that it counts against."""
+        budget = self.ledger.budget
+        if self._keep is not None and (self.metered or budget.children is not None):
+            await self._keep()
 
     def observe(self, run_id: str, usage: Usage | None) -> Shortfall | None:
         """A running attempt reported what it has used in all so far. The answer is why it has to be stopped:

@@ -122,6 +122,7 @@ class AttemptRun:
         with span, attach(span.context):
             try:
                 with self._within_budget:
+                    await self.job.account.kept()
                     result = await self._call(descriptor, span)
             except anyio.get_cancelled_exc_class():
                 await self._ended_early(attempts)

@@ -34,23 +34,37 @@ WAIT_S = 5.0
 
 @dataclass(slots=True, eq=False)
 class PlanBook:
-    """``row`` is the plan's own row as it was last written or is about to be."""
+    """``row`` is the plan's own row as it was last written or is about to be. ``ledger`` is what the plan has
+    spent and set aside at the moment of a write; None: what the row says."""
 
     row: PlanRow
     database: Callable[[], Database]
+    ledger: Callable[[], Ledger] | None = None
     _late: dict[str, StepRow | None] = field(default_factory=dict)
     """What could not be written: a step's row, or None for a step that has none any more."""
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
+    _spent: Ledger | None = None
+    """As it was last written."""
 
-    async def starting(self, rows: Iterable[StepRow], ledger: Ledger) -> None:
+    async def starting(self, rows: Iterable[StepRow]) -> None:
         """:raises StoreError: it is not on the disk that these begin, so they must not."""
         async with self._turn:
-            await self._write({row.step: row for row in rows}, ledger)
+            await self._write({row.step: row for row in rows})
+
+    async def spending(self) -> None:
+        """What an attempt may use from now on counts after a kill, too. One write for all that wait. A store
+        that cannot is told, and writes it with the next checkpoint."""
+        async with self._turn:
+            if self.ledger is None or self.ledger() == self._spent:
+                return
+            try:
+                await self._write({})
+            except StoreError as error:
+                logger.warning("the ledger of plan run %s is late: %s", self.row.id, error)
 
     async def ended(
         self,
         rows: Iterable[StepRow],
-        ledger: Ledger,
         *,
         backtracks: tuple[BacktrackTold, ...],
         again: Iterable[str] = (),
@@ -61,22 +75,23 @@ class PlanBook:
         async with self._turn:
             self.row = replace(self.row, backtracks=backtracks)
             try:
-                await self._write(changes, ledger)
+                await self._write(changes)
             except StoreError as error:
                 logger.warning("a checkpoint of plan run %s is late: %s", self.row.id, error)
                 self._late |= changes
 
-    async def close(self, status: PlanStatus, rows: Iterable[StepRow], ledger: Ledger) -> None:
+    async def close(self, status: PlanStatus, rows: Iterable[StepRow]) -> None:
         """Nobody runs it any more."""
         async with self._turn:
             self.row = replace(self.row, status=status, owner=None, ended=now().wall)
             try:
-                await self._write({row.step: row for row in rows}, ledger)
+                await self._write({row.step: row for row in rows})
             except StoreError as error:
                 logger.error("the end of plan run %s could not be recorded: %s", self.row.id, error)  # noqa: TRY400 - the words say it
 
-    async def _write(self, changes: Mapping[str, StepRow | None], ledger: Ledger) -> None:
+    async def _write(self, changes: Mapping[str, StepRow | None]) -> None:
         changes = {**self._late, **changes}
+        ledger = self.row.ledger if self.ledger is None else self.ledger()
         self.row = row = replace(self.row, ledger=ledger, changed=now().wall)
 
         async def fold(connection: Connection) -> None:
@@ -86,3 +101,4 @@ class PlanBook:
 
         await self.database().write(fold, wait_s=WAIT_S)
         self._late.clear()
+        self._spent = ledger

@@ -93,9 +93,10 @@ async def resume_plan(
     known = await tree.database().write(take, wait_s=WAIT_S)
     if begun is not None:
         begun(known.row)
-    # A step that runs again is no second child; one whose needs were not met was none yet.
-    counted = sum(not _never_asked(row) for row in known.again.values())
+    # A step that runs again is no second child, and how far its count had come when a host died is not known:
+    # so those that are kept are counted anew, beside what all steps started below them.
     ledger = known.row.ledger
+    children = sum(row.supervised and row.status != "skipped" for row in known.kept.values()) + ledger.nested
     return await PlanRun(
         parent,
         known.row.plan,
@@ -103,7 +104,7 @@ async def resume_plan(
         book=PlanBook(known.row, tree.database),
         rows=known.kept,
         backtracks=list(known.row.backtracks),
-        carried=replace(ledger, children=max(0, ledger.children - counted)),
+        carried=replace(ledger, children=children),
     ).perform()
 
 
@@ -128,11 +129,6 @@ async def _known(connection: Connection, run: str, plan: Plan | None, *, replan:
         row = replace(row, plan=plan, digest=plan.digest, name=plan.name)
     row = replace(row, owner=this_process(), status="running", ended=None, changed=now().wall)
     return Known(row=row, kept=kept, again={step: each for step, each in steps.items() if step not in kept})
-
-
-def _never_asked(row: StepRow) -> bool:
-    refusal = row.outcome.refusal if row.outcome else None
-    return refusal is not None and refusal.category == "need"
 
 
 def refuse_owned(row: PlanRow) -> None:

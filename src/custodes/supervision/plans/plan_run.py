@@ -134,17 +134,19 @@ class PlanRun:
             budget=plan.budget,
             max_parallel=plan.max_parallel,
             carried=self.carried,
-            booked=self.book is not None,
+            keep=None if self.book is None else self.book.spending,
         )
+        if self.book is not None:
+            self.book.ledger = lambda: fan.ledger
         try:
             async with fan, anyio.create_task_group() as watching:
                 for row in tuple(self.rows.values()):
                     if self._says_something_new(row):  # its host died before it could be followed
-                        await self._told_by(row, fan)
+                        await self._told_by(row)
                 await self._start_ready(fan, watching)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._close(fan)
+                await self._close()
         outcomes = tuple(each for row in self._in_order() if (each := row.outcome) is not None)
         return PlanEnd(
             outcomes=outcomes,
@@ -160,7 +162,7 @@ class PlanRun:
             frozen = [(step, *self._frozen(step, fan)) for step in steps]
             rows = [self._begun(step, run_id, what) for step, run_id, _, what in frozen]
             self.rows |= {row.step: row for row in rows}  # before the first wait: nobody else starts them
-            lost = await self._on_record(rows, fan)
+            lost = await self._on_record(rows)
             for step, run_id, work, what in frozen:
                 child = self._children[step.id] = fan.put(run_id, work, lost or what)
                 watching.start_soon(self._watch, step, child, fan, watching)
@@ -182,12 +184,12 @@ class PlanRun:
             started=now().wall,
         )
 
-    async def _on_record(self, rows: list[StepRow], fan: FanOut) -> Refusal | None:
+    async def _on_record(self, rows: list[StepRow]) -> Refusal | None:
         """Why these must not start."""
         if self.book is None:
             return None
         try:
-            await self.book.starting(rows, fan.ledger)
+            await self.book.starting(rows)
         except StoreError as error:
             reason = f"that it starts cannot be put on record: {error}"
             return Refusal(category="unavailable", reason=reason)
@@ -196,10 +198,10 @@ class PlanRun:
     async def _watch(self, step: Step, child: Child, fan: FanOut, watching: TaskGroup) -> None:
         outcome = await child.outcome()
         row = self.rows[step.id] = self.rows[step.id].ended_as(outcome, now().wall)
-        await self._told_by(row, fan)
+        await self._told_by(row)
         await self._start_ready(fan, watching)
 
-    async def _told_by(self, row: StepRow, fan: FanOut) -> None:
+    async def _told_by(self, row: StepRow) -> None:
         """Record an end, and what it says of earlier steps."""
         if (told := self._says_something_new(row)) is not None:
             told = weigh(self._plan, told, self.rows, self._taken())
@@ -209,10 +211,7 @@ class PlanRun:
             del self.rows[step]
         if self.book is not None:
             await self.book.ended(
-                [] if row.step in again else [row],
-                fan.ledger,
-                backtracks=tuple(self.backtracks),
-                again=again,
+                [] if row.step in again else [row], backtracks=tuple(self.backtracks), again=again
             )
 
     def _says_something_new(self, row: StepRow) -> BacktrackTold | None:
@@ -238,7 +237,7 @@ class PlanRun:
     def _taken(self) -> int:
         return len(self._pending) + sum(told.followed for told in self.backtracks)
 
-    async def _close(self, fan: FanOut) -> None:
+    async def _close(self) -> None:
         """Whatever way it ended: the end of each child that nobody watched any more, and of the plan."""
         at, plan = now().wall, self._plan
         ends: list[StepRow] = []
@@ -253,7 +252,7 @@ class PlanRun:
                     ends.append(row.ended_as(cancelled(row.run_id, work), at))
         self.rows |= {row.step: row for row in ends}
         if self.book is not None:
-            await self.book.close(status_of(plan, self.rows), ends, fan.ledger)
+            await self.book.close(status_of(plan, self.rows), ends)
 
     def _in_order(self) -> list[StepRow]:
         return [self.rows[step.id] for step in self._plan.steps if step.id in self.rows]
