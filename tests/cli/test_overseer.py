@@ -10,7 +10,7 @@ import pytest
 
 from support.cos import Cos
 from support.health_provider import HealthProvider, health_provider
-from support.overseer import SEED_FILE
+from support.overseer import SEED_FILE, kept_in_a_file
 
 
 @pytest.fixture
@@ -38,26 +38,8 @@ def provider(home: Path) -> Iterator[HealthProvider]:
 
 @pytest.fixture
 def by_program(home: Path) -> Path:
-    """One profile, ``w``, kept in the file that this is; its providers are down."""
-    model = home / "w"
-    model.write_text("a/one")
-    (home / "supervisor.yaml").write_text(
-        json.dumps(
-            {
-                "supervisor": {
-                    "command": {
-                        "read": ["cat", str(home / "{profile}")],
-                        "switch": ["sh", "-c", 'printf %s "$1" > "$2"', "x", "{model}", str(model)],
-                    },
-                    "providers": {name: {"health_url": f"http://127.0.0.1:9/{name}"} for name in "ab"},
-                    "fallback_matrix": {
-                        "w": {"primary": "a/one", "fallbacks": ["b/two"], "actuator": "command"}
-                    },
-                }
-            }
-        )
-    )
-    return model
+    """The profile ``w``, kept in the file that this is; its providers are down."""
+    return kept_in_a_file(home)
 
 
 def test_describe_is_the_agent_card(cos: Cos) -> None:

@@ -20,7 +20,6 @@ from custodes.supervision.plans.plan_run import run_plan
 from custodes.supervision.work import Budget, Work
 from support import scripted
 from support.hub import Browser
-from support.overseer import SEED_FILE
 
 pytestmark = pytest.mark.anyio
 
@@ -155,22 +154,3 @@ async def test_a_plan_shows_its_steps_and_how_much_of_its_budget_is_spent(page: 
     assert "of 1,000,000" in shown
     told = (await page.get("/api/plans/c")).json()["plans"][0]
     assert told["spent"]["children"] == {**told["spent"]["children"], "limit": 8, "spent": 2}
-
-
-async def test_the_overseers_page_says_how_to_begin_where_none_is_configured(
-    page: Browser, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
-    shown = (await page.get("/overseer")).text
-    assert "No overseer is configured" in shown
-    assert "supervisor.yaml" in shown
-
-
-async def test_the_overseers_page_shows_providers_profiles_and_incidents(
-    page: Browser, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
-    (tmp_path / "supervisor.yaml").write_bytes(SEED_FILE.read_bytes())
-    shown = (await page.get("/overseer")).text
-    for name in ("opencode-go", "grok-cli", "not running", "There were none."):
-        assert name in shown

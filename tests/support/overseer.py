@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,24 @@ DEEPSEEK = Choice("nvidia", "deepseek-ai/deepseek-v4-pro")
 
 def seed_config() -> Config:
     return read_config(SEED_FILE)
+
+
+def kept_in_a_file(home: Path, **providers: str) -> Path:
+    """Makes ``home`` the place of a ``supervisor.yaml``. Its one profile, ``w``, from a/one to b/two, is kept
+    in a file: this one. ``providers`` are the addresses of a and b; else nobody is there."""
+    model = home / "w"
+    model.write_text("a/one")
+    urls = {"a": "http://127.0.0.1:9/a", "b": "http://127.0.0.1:9/b", **providers}
+    supervisor = {
+        "command": {
+            "read": ["cat", str(home / "{profile}")],
+            "switch": ["sh", "-c", 'printf %s "$1" > "$2"', "x", "{model}", str(model)],
+        },
+        "providers": {name: {"health_url": url} for name, url in urls.items()},
+        "fallback_matrix": {"w": {"primary": "a/one", "fallbacks": ["b/two"], "actuator": "command"}},
+    }
+    (home / "supervisor.yaml").write_text(json.dumps({"supervisor": supervisor}))
+    return model
 
 
 def config(**changes: Any) -> Config:

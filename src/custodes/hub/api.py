@@ -20,7 +20,9 @@ from custodes.hub.documents import (
     AskAnswer,
     AsksAnswer,
     Cleared,
+    IncidentsAnswer,
     PlansAnswer,
+    ProfileSwitch,
     RolesAnswer,
     RunsAnswer,
     Session,
@@ -28,6 +30,8 @@ from custodes.hub.documents import (
 )
 from custodes.hub.hub import hub_of
 from custodes.hub.live import STREAMS, EventStream, Rendered, View, frame
+from custodes.hub.overseer_page import SHOWN, overseer_config
+from custodes.overseer import report
 from custodes.policy.arguments import ArgumentsError, read
 from custodes.policy.overview import overview_of
 from custodes.policy.role_info import role_info
@@ -37,12 +41,13 @@ from custodes.policy.settings import OldVersionError, PolicyRefusedError
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
 from custodes.supervision.explanation import explain_work
 from custodes.supervision.pools.health_report import report_of
+from custodes.supervision.record.clock import now
 from custodes.supervision.record.run_view import conversations_of, runs_of
 from custodes.supervision.record.threads import with_threads
 from custodes.supervision.record.trace import trace_in
 
 MOST = 1_000
-"""Runs of one answer."""
+"""Runs, or incidents, of one answer."""
 
 
 async def session(request: Request) -> Response:
@@ -132,13 +137,15 @@ async def delete_health(request: Request) -> Response:
 
 
 async def get_runs(request: Request) -> Response:
-    words, limit = request.query_params.get("q", ""), request.query_params.get("limit", "20")
-    if not limit.isdecimal() or not 1 <= int(limit[:9]) <= MOST:
-        return refused(400, "arguments", f"limit {limit!r} is no number from 1 to {MOST}", request.scope)
+    words = request.query_params.get("q", "")
+    try:
+        limit = _limit(request, 20)
+    except ArgumentsError as error:
+        return refused(400, "arguments", str(error), request.scope)
     file = hub_of(request).project.file
     if words.split():
-        return json_answer(RunsAnswer(conversations=conversations_of(await file.matching(words, int(limit)))))
-    found, plans = await file.latest(int(limit)), await file.latest_plans(int(limit))
+        return json_answer(RunsAnswer(conversations=conversations_of(await file.matching(words, limit))))
+    found, plans = await file.latest(limit), await file.latest_plans(limit)
     return json_answer(RunsAnswer(conversations=conversations_of(found), plans=plans))
 
 
@@ -208,6 +215,41 @@ async def stream_trace(request: Request) -> Response:
         return b"".join(parts) + f"id: {reached}\n\n".encode()
 
     return EventStream(hub.views, view, seen, encode)
+
+
+# -- The overseer
+
+
+async def get_overseer(request: Request) -> Response:
+    config = await overseer_config()
+    known = await report.known(hub_of(request).project.path, config)
+    return json_answer(report.status(known, config, now()))
+
+
+async def get_incidents(request: Request) -> Response:
+    try:
+        limit = _limit(request, SHOWN)
+    except ArgumentsError as error:
+        return refused(400, "arguments", str(error), request.scope)
+    found = await report.incidents(hub_of(request).project.path, limit)
+    return json_answer(IncidentsAnswer(incidents=found))
+
+
+async def post_switch(request: Request) -> Response:
+    try:
+        asked = read(ProfileSwitch, _object(await request.body()))
+    except ArgumentsError as error:
+        return refused(400, "arguments", str(error), request.scope)
+    hub, profile = hub_of(request), request.path_params["id"]
+    return json_answer(await changes.switch(hub, profile, asked.target, force=asked.force, was=asked.was))
+
+
+def _limit(request: Request, otherwise: int) -> int:
+    """How many are asked for. :raises ArgumentsError: no number of them."""
+    limit = request.query_params.get("limit", str(otherwise))
+    if not limit.isdecimal() or not 1 <= int(limit[:9]) <= MOST:
+        raise ArgumentsError(f"limit {limit!r} is no number from 1 to {MOST}")
+    return int(limit)
 
 
 def _object(body: bytes) -> dict[str, Any]:

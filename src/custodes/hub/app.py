@@ -17,6 +17,8 @@ from custodes.hub.answers import refused
 from custodes.hub.guard import Guard
 from custodes.hub.hub import Hub
 from custodes.hub.templates_env import STATIC
+from custodes.overseer.by_hand import SwitchRefused
+from custodes.overseer.reading import ConfigError
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.asks.operator_ask import OperatorError
@@ -40,6 +42,8 @@ def make_app(hub: Hub) -> ASGIApp:
             SettingsError: _known_error("settings", 422),
             AdapterError: _known_error("adapters", 404),
             OperatorError: _known_error("operator", 409),
+            ConfigError: _known_error("overseer", 422),
+            SwitchRefused: _not_switched,
             StoreError: _known_error("store", 503),
             Exception: _fault,
         },
@@ -67,6 +71,12 @@ def _known_error(kind: str, status: int) -> Any:
         return refused(status, kind, str(error), request.scope)
 
     return answer
+
+
+async def _not_switched(request: Request, error: Exception) -> Response:
+    assert isinstance(error, SwitchRefused)  # noqa: S101  # registered for it alone
+    status = {"unknown": 404, "busy": 503}.get(error.kind, 409)
+    return refused(status, "overseer", str(error), request.scope, reason=error.kind)
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from custodes.adapters.port import PermissionAnswer
 from custodes.hub.adapters_view import AdapterNow
+from custodes.overseer.incident import Incident
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.role_info import RoleInfo
 from custodes.supervision.asks.permission_table import AskRow
@@ -61,6 +62,24 @@ class AsksAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class AskAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     answer: PermissionAnswer
+
+
+class IncidentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest, oldest of them first."""
+
+    incidents: tuple[Incident, ...]
+
+
+class ProfileSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``force`` also takes what is not well, or what no list names."""
+
+    target: Annotated[
+        str, Meta(description="provider/model, to be held there; or primary; or auto, where it belongs now.")
+    ]
+    force: bool = False
+    was: Annotated[
+        str, Meta(description="The model that this was decided on; on any other it is refused (409).")
+    ] = ""
 
 
 class PlansAnswer(msgspec.Struct, frozen=True, kw_only=True):

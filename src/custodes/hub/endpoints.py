@@ -18,12 +18,16 @@ from custodes.hub.documents import (
     AskAnswer,
     AsksAnswer,
     Cleared,
+    IncidentsAnswer,
     PlansAnswer,
+    ProfileSwitch,
     RolesAnswer,
     RunsAnswer,
     Session,
     SettingsPatch,
 )
+from custodes.overseer.by_hand import Switched
+from custodes.overseer.report import Status
 from custodes.policy.overview import Overview
 from custodes.policy.trigger import COMPLEXITIES
 from custodes.supervision.asks.operator_ask import Cancelled
@@ -164,6 +168,33 @@ ENDPOINTS = (
         summary="The plans of a conversation, their steps and budgets.",
         handler=api.get_plans,
         answer=PlansAnswer,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/overseer",
+        summary="How providers and profiles stand, and what is open. Asks no provider.",
+        handler=api.get_overseer,
+        answer=Status,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/overseer/incidents",
+        summary="The newest incidents.",
+        handler=api.get_incidents,
+        answer=IncidentsAnswer,
+        parameters=(
+            Parameter(
+                name="limit", description=f"The newest so many incidents, 1 to {api.MOST}.", kind="integer"
+            ),
+        ),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/overseer/profiles/{id}/switch",
+        summary="Switch a profile by hand, read back and logged as an incident. A running overseer does it.",
+        handler=api.post_switch,
+        answer=Switched,
+        body=ProfileSwitch,
     ),
     Endpoint(
         method="GET",

@@ -23,20 +23,26 @@ LOOK_S = 30.0
 
 async def render_overseer(hub: Hub, _: str = "") -> Rendered:
     try:
-        config = await anyio.to_thread.run_sync(_config)
+        config = await overseer_config()
     except ConfigError as error:
         return Rendered(texts={"nothing": render("_overseer_none.html", why=str(error))})
     try:
-        status = report.status(await report.known(hub.project.path, config), config, now())
+        known = await report.known(hub.project.path, config)
         incidents = await report.incidents(hub.project.path, SHOWN)
     except StoreError as error:
         return Rendered(texts={"problem": render("_problem.html", message=str(error))})
+    status = report.status(known, config, now())
+    offers = {name: report.offered(name, config, known.watches) for name in config.fallback_matrix}
     texts = {
-        "overseer": render("_overseer.html", status=status),
+        "overseer": render("_overseer.html", status=status, offers=offers, csrf=hub.access.csrf),
         "incidents": render("_incidents.html", incidents=incidents[::-1]),
     }
     return Rendered(texts=texts, due_s=LOOK_S)
 
 
-def _config() -> Config:
-    return read_config(find_config(None, os.environ))
+async def overseer_config() -> Config:
+    """The one in its default place.
+
+    :raises ConfigError: there is none, or it is not as it must be.
+    """
+    return await anyio.to_thread.run_sync(lambda: read_config(find_config(None, os.environ)))

@@ -202,6 +202,21 @@ async def check_adapter(request: Request) -> Response:
     return _back(request, "/adapters")
 
 
+# -- The overseer
+
+
+async def switch_profile(request: Request) -> Response:
+    fields = dict(await _fields(request))
+    await changes.switch(
+        hub_of(request),
+        fields.get("profile", ""),
+        fields.get("target", ""),
+        force=fields.get("force") == "on",
+        was=fields.get("was", ""),
+    )
+    return _back(request, "/overseer")
+
+
 def _back(request: Request, place: str) -> Response:
     """The stream shows what became of it; without a script the page is loaded anew."""
     return Response(status_code=204) if fragment_asked(request) else RedirectResponse(place, 303)
@@ -249,6 +264,7 @@ ROUTES = [
     Route("/runs/{id}", page("run")),
     Route("/conversations/{id:path}", page("conversation")),
     Route("/overseer", page("overseer")),
+    Route("/overseer/switch", switch_profile, methods=["POST"]),
     Route("/live/{page}", stream),
     Route("/token", ask_token, methods=["GET"]),
     Route("/token", take_token, methods=["POST"]),

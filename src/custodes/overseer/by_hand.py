@@ -49,7 +49,7 @@ class SwitchOrder(msgspec.Struct, frozen=True, kw_only=True):
     was: str = ""
 
 
-class Switched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Switched(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. ``held``: it stays there until a person lets it go. ``changed`` is False where all
     was so before, ``moved`` where at least the model was."""
 
@@ -62,13 +62,6 @@ class Switched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     by: str
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A `SwitchRefused`, for another process."""
-
-    kind: RefusalKind
-    message: str
-
-
 class SwitchRefused(Exception):  # noqa: N818 - named for what is so
     """A profile was not switched by hand; says why, and what would work. ``kind``: ``unknown`` (no such
     profile or target), ``unwell`` (the target), ``stale`` (the profile is on another model by now), ``busy``
@@ -77,6 +70,14 @@ class SwitchRefused(Exception):  # noqa: N818 - named for what is so
     def __init__(self, kind: RefusalKind, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class SwitchReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an order, for another process: ``done``, or refused with ``kind`` and ``message``."""
+
+    done: Switched | None = None
+    kind: RefusalKind = "failed"
+    message: str = ""
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):

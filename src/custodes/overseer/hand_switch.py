@@ -14,7 +14,7 @@ import msgspec
 
 from custodes.overseer import holder
 from custodes.overseer.actuators import Actuators
-from custodes.overseer.by_hand import Refusal, Switched, SwitchOrder, SwitchRefused, row_of
+from custodes.overseer.by_hand import Switched, SwitchOrder, SwitchRefused, SwitchReply, row_of
 from custodes.overseer.config import Config
 from custodes.overseer.holder import AlreadyRunning, Holder, holding
 from custodes.overseer.journal import Journal
@@ -94,11 +94,11 @@ async def _through(project: Path, running: Holder, order: SwitchOrder) -> Switch
 def _answer(reply: str) -> Switched:
     """:raises SwitchRefused: it refuses, or speaks as no version known here."""
     try:
-        answer = msgspec.json.decode(reply, type=Switched | Refusal)
+        answer = msgspec.json.decode(reply, type=SwitchReply)
     except msgspec.DecodeError as error:
         raise SwitchRefused(
             "failed", f"the answer of the overseer that runs cannot be read: {error}"
         ) from error
-    if isinstance(answer, Refusal):
+    if answer.done is None:
         raise SwitchRefused(answer.kind, answer.message)
-    return answer
+    return answer.done

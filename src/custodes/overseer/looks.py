@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from custodes.actors import Actor, ActorError, ActorRef, Message, handles
-from custodes.overseer.by_hand import Refusal, Switched, SwitchOrder
+from custodes.overseer.by_hand import SwitchOrder, SwitchReply
 from custodes.store import Connection, Database, StoreError, json_text
 from custodes.supervision.asks import requests
 from custodes.supervision.asks.requests import Request
@@ -40,7 +40,7 @@ class PoolsSeen(msgspec.Struct, Message[bool], frozen=True):
     pools: dict[str, Pool]
 
 
-class SwitchAsked(msgspec.Struct, Message[Switched | Refusal], frozen=True):
+class SwitchAsked(msgspec.Struct, Message[SwitchReply], frozen=True):
     """A person's order. Replied with what came of it."""
 
     order: SwitchOrder
@@ -107,28 +107,28 @@ class SwitchLook(Look):
         for request in found:
             if request.status != "asked":
                 why = "the overseer had to begin anew while it switched; `cos overseer status` shows its end"
-                await self._reply(request, Refusal(kind="failed", message=why))
+                await self._reply(request, SwitchReply(kind="failed", message=why))
         asked = [request.id for request in found if request.status == "asked"]
         claimed = await self._database.write(partial(requests.claim, ids=asked), WAIT_S) if asked else []
         for request in claimed:
             await self._reply(request, await self._switched(request))
         return True
 
-    async def _switched(self, request: Request) -> Switched | Refusal:
+    async def _switched(self, request: Request) -> SwitchReply:
         try:
             order = msgspec.json.decode(request.body, type=SwitchOrder)
             return await self._desk().ask(SwitchAsked(order))
         except anyio.get_cancelled_exc_class():
             why = "the overseer was ended while it switched; the next one completes or undoes it"
             with anyio.move_on_after(WAIT_S, shield=True):
-                await self._reply(request, Refusal(kind="busy", message=why))
+                await self._reply(request, SwitchReply(kind="busy", message=why))
             raise
         except msgspec.DecodeError as error:
-            return Refusal(kind="failed", message=f"the overseer that runs cannot read it: {error}")
+            return SwitchReply(kind="failed", message=f"the overseer that runs cannot read it: {error}")
         except ActorError as error:
-            return Refusal(kind="failed", message=f"the overseer failed while it switched: {error}")
+            return SwitchReply(kind="failed", message=f"the overseer failed while it switched: {error}")
 
-    async def _reply(self, request: Request, reply: Switched | Refusal) -> None:
+    async def _reply(self, request: Request, reply: SwitchReply) -> None:
         """Hand it over, within :data:`REPLY_S`; whoever asked then sees for themselves."""
         text = json_text(reply)
         answer = partial(requests.answer, request_id=request.id, reply=text)

@@ -11,6 +11,7 @@ import msgspec
 from custodes.adapters.port import SwitchError
 from custodes.overseer import holder, tables
 from custodes.overseer.actuators import Actuators
+from custodes.overseer.by_hand import offers
 from custodes.overseer.config import Choice, Config
 from custodes.overseer.decide import Action, Decision, ProfileRecord, Standing, decide, standing, taken_up
 from custodes.overseer.holder import Holder
@@ -138,6 +139,11 @@ def profile_view(found: Known, name: str, config: Config, now: Now) -> ProfileVi
 def choices(name: str, config: Config, watches: Mapping[str, Watch]) -> tuple[ChoiceView, ...]:
     """The row of a profile, in its order, and how each choice stands."""
     return tuple(_choice(choice, watches) for choice in config.fallback_matrix[name].choices)
+
+
+def offered(name: str, config: Config, watches: Mapping[str, Watch]) -> tuple[ChoiceView, ...]:
+    """What a person may switch a profile to, its row first, and how each stands."""
+    return tuple(_choice(each, watches) for each in offers(config.fallback_matrix[name], config, watches))
 
 
 def simulate(found: Known, config: Config, provider: str, answer: Answer, now: Now) -> tuple[Decision, ...]:

@@ -27,7 +27,7 @@ import msgspec
 from custodes.actors import Actor, ActorError, ActorRef, ChildSpec, Message, Supervisor, handles
 from custodes.overseer import holder
 from custodes.overseer.ask import Ask
-from custodes.overseer.by_hand import Refusal, Switched, SwitchRefused
+from custodes.overseer.by_hand import SwitchRefused, SwitchReply
 from custodes.overseer.config import Config
 from custodes.overseer.endpoint import Endpoint, endpoints
 from custodes.overseer.holder import BEAT_S, AlreadyRunning, Holder
@@ -94,15 +94,15 @@ class Desk(Actor):
         return self._over(message.endpoint, resting)
 
     @handles(SwitchAsked)
-    async def switch_asked(self, message: SwitchAsked) -> Switched | Refusal:
+    async def switch_asked(self, message: SwitchAsked) -> SwitchReply:
         try:
             done = await self._overseer.switch(message.order)
         except SwitchRefused as error:
-            return Refusal(kind=error.kind, message=str(error))
+            return SwitchReply(kind=error.kind, message=str(error))
         except StoreError as error:
-            return Refusal(kind="failed", message=f"the project's database cannot be used: {error}")
+            return SwitchReply(kind="failed", message=f"the project's database cannot be used: {error}")
         self._tell_notifier()
-        return done
+        return SwitchReply(done=done)
 
     @handles(PoolsSeen)
     async def pools_seen(self, message: PoolsSeen) -> bool:

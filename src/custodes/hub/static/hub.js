@@ -36,7 +36,7 @@
     "submit",
     ({ target }) => {
       // The Hub may have been started anew since this form came: what is not edited has its present token.
-      const token = document.querySelector("form:not([data-version]) input[name=csrf]");
+      const token = document.querySelector(`form:not([${SKIP}]) input[name=csrf]`);
       if (token && target.elements.csrf) target.elements.csrf.value = token.value;
       unsay(target);
       release(target);
@@ -46,6 +46,18 @@
   document.addEventListener("htmx:error", ({ target }) => {
     const form = target.closest?.("form[data-version]"); // not sent: what is typed is kept again
     if (form) mark(form);
+  });
+  const CONFIRM = "details.confirm > form"; // nothing of its answer replaces it
+  document.addEventListener("htmx:response:error", ({ target }) => {
+    if (target.matches?.(CONFIRM)) mark(target); // refused: what was chosen stays, to be sent otherwise
+  });
+  document.addEventListener("htmx:after:request", ({ target, detail }) => {
+    if (target.matches?.(CONFIRM) && detail.ctx.response.status < 400) {
+      const focused = target.contains(document.activeElement);
+      target.reset();
+      target.parentElement.open = false;
+      if (focused) target.parentElement.querySelector("summary").focus();
+    }
   });
   document.addEventListener(
     "change",
