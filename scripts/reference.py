@@ -22,7 +22,18 @@ from custodes.policy.roles import ROLE_DEFAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "docs" / "reference"
-ROOMS = ("actors", "store", "telemetry", "adapters", "policy", "overseer", "mcp", "hub", "cli")
+ROOMS = (
+    "actors",
+    "store",
+    "telemetry",
+    "adapters",
+    "policy",
+    "supervision",
+    "overseer",
+    "mcp",
+    "hub",
+    "cli",
+)
 CODE = cast("griffe.Module", griffe.load("custodes", search_paths=[ROOT / "src"]))
 NOTE = "<!-- Written by scripts/reference.py from the code. Change it there. -->\n\n"
 
@@ -35,6 +46,13 @@ def of(path: str) -> griffe.Object:
 
 def words(documented: griffe.Object) -> str:
     return documented.docstring.value if documented.docstring else ""
+
+
+def is_ours(member: griffe.Object | griffe.Alias) -> bool:
+    """Whether it is promised to nobody: by its name, or by Sphinx's word for it in its docstring."""
+    return member.name.startswith("_") or ":meta private:" in (
+        member.docstring.value if member.docstring else ""
+    )
 
 
 def markdown(docstring: str) -> str:
@@ -137,7 +155,7 @@ def _literal(path: str) -> list[str]:
 
 def methods(of_class: griffe.Object) -> Iterator[griffe.Function]:
     for member in of_class.members.values():
-        if isinstance(member, griffe.Function) and not member.name.startswith("_") and member.docstring:
+        if isinstance(member, griffe.Function) and not is_ours(member) and member.docstring:
             yield member
 
 
@@ -263,11 +281,13 @@ def names_of(module: griffe.Object) -> list[str]:
 
 
 def surface() -> str:
-    """Each public name with its signature: what a release promises."""
+    """Each public name with its signature, at its first door: what a release promises."""
     lines: list[str] = []
+    at_the_front = set(names_of(CODE))
     for module in (CODE, *(of(room) for room in ROOMS)):
         for name in names_of(module):
-            lines.extend(_promised(module, name))
+            if module is CODE or module.name != "supervision" or name not in at_the_front:
+                lines.extend(_promised(module, name))
     return "\n".join(lines) + "\n"
 
 
@@ -289,7 +309,7 @@ def _promised(module: griffe.Object, name: str) -> Iterator[str]:
         bases = ", ".join(str(base) for base in found.bases)
         yield f"{at}({bases})"
         for member in found.members.values():
-            if member.name.startswith("_") and member.name != "__init__":
+            if is_ours(member) and member.name != "__init__":
                 continue
             if isinstance(member, griffe.Function):
                 yield promised(at, member)

@@ -13,7 +13,10 @@ from support.pages import ROOT
 
 pytestmark = pytest.mark.full
 
-DOORS = ("", ".actors", ".store", ".telemetry", ".adapters", ".policy", ".overseer", ".mcp", ".hub", ".cli")
+ROOMS = (
+    *("actors", "store", "telemetry", "adapters", "policy", "supervision", "overseer", "mcp", "hub", "cli"),
+)
+DOORS = ("", *(f".{room}" for room in ROOMS))
 KNOWN = {"custodes.actors.errors.ActorCrashed", "custodes.actors.errors.ActorCrashed.__cause__"}
 """``__cause__`` is Python's own, which may be None; an actor's crash always has one."""
 

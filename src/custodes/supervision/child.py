@@ -103,7 +103,10 @@ class Child:
         return self._outcome
 
     def end(self, outcome: Outcome) -> bool:
-        """Set the one outcome; the first wins. For the fan-out that made this handle."""
+        """Set the one outcome; the first wins.
+
+        :meta private: for the fan-out that made this handle
+        """
         if self._outcome is not None:
             return False
         self._outcome = outcome

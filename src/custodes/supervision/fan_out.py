@@ -179,6 +179,8 @@ class FanOut:
         """What the work comes to as things stand now, and the id of its run: a new one where none is given.
 
         ``under`` is the attempt that it is nested work of, and ``session`` what that runs on itself.
+
+        :meta private: plans and nested work take the steps of :meth:`start` one by one
         """
         run_id, conversation = run_id or new_id(), self._conversation
         return run_id, freeze(
@@ -205,7 +207,10 @@ class FanOut:
         return Group(self._children[0].run_id if self._children else run_id, self._name)
 
     def put(self, run_id: str, work: Work, frozen: Frozen) -> Child:
-        """Queue what was frozen, in order."""
+        """Queue what was frozen, in order.
+
+        :meta private: see :meth:`freeze`
+        """
         if not self._open:
             raise RuntimeError("this fan-out has ended; ask for children inside its block")
         short = None
@@ -220,7 +225,10 @@ class FanOut:
         return child
 
     def nest(self, under: Under, run_id: str, work: Work, session: str) -> Child:
-        """Start a piece of nested work: at once, beside the children, on the same account."""
+        """Start a piece of nested work: at once, beside the children, on the same account.
+
+        :meta private: asked for by the child's process
+        """
         _, frozen = self.freeze(work, run_id, under, session)
         counts = isinstance(frozen, Job | Plain | Resuming)
         short = self._account.take_child(under.depth + 1, under.deepest) if counts else None
@@ -230,7 +238,10 @@ class FanOut:
         return child
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *arguments: object) -> None:
-        """Run it beside the children; it belongs to this fan-out, and must not raise."""
+        """Run it beside the children; it belongs to this fan-out, and must not raise.
+
+        :meta private: for what answers the children
+        """
         self._group.start_soon(function, *arguments)
 
     def _asked_for(self, run_id: str, work: Work, under: Under | None) -> Child:
