@@ -22,13 +22,12 @@ SHAPES = {
     "ask": ("an ask and its answer", 1.3),
     "cancel": ("a sleeping child cancelled", 1.5),
 }
-SIZES = {"ask": (10_000,), "cancel": (10_000,)}
 PYKKA = "Pykka"
 
 
-def measures(_: bool) -> Iterator[Measure]:
+def measures(quick: bool) -> Iterator[Measure]:
     for shape, (title, most) in SHAPES.items():
-        for size in SIZES.get(shape, (1_000, 10_000)):
+        for size in (1_000,) if quick else (1_000, 10_000):
             for loop in LOOPS:
                 mine, floor = f"custodes, {loop}", f"by hand, {loop}"
                 yield Measure(
@@ -36,6 +35,7 @@ def measures(_: bool) -> Iterator[Measure]:
                     size,
                     f"{title}, {size:,} of them, {loop}",
                     among=(mine, floor, f"raw {loop}", *([PYKKA] if loop == "asyncio" else [])),
+                    rounds=3 if size == 10_000 else 0,
                     base=Base(floor),
                     targets=(Target(mine, most, floor=floor),),
                 )

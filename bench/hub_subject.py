@@ -35,6 +35,14 @@ from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 BIG = "big"
 LAST = "the last change"
 STREAM_S = 4.0
+READS = """
+import httpx2, sys
+with httpx2.stream("GET", sys.argv[1], timeout=60) as response:
+    for number, line in enumerate(response.iter_lines()):
+        if number == 0:
+            print("follows", flush=True)
+"""
+"""A page that follows, in a process of its own."""
 
 
 def rows(children: int) -> list[AttemptRow]:
@@ -103,7 +111,7 @@ class Follower:
 def page(path: str, children: int) -> Figures:
     """For one whole answer: ``seconds`` as its reader waits, ``cpu`` of the Hub's process."""
     with (
-        project(children) as here,
+        project(rows(children)) as here,
         hub(here) as (address, pid),
         httpx2.Client(base_url=address, timeout=60) as client,
     ):
@@ -132,7 +140,7 @@ def paint(path: str, children: int) -> Figures:
     from playwright.sync_api import sync_playwright
 
     script = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
-    with project(children) as here, hub(here) as (address, _), sync_playwright() as playwright:
+    with project(rows(children)) as here, hub(here) as (address, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for _again in range(2):
             shown = browser.new_context().new_page()
@@ -147,7 +155,7 @@ def paint(path: str, children: int) -> Figures:
 def stream(children: int) -> Figures:
     """How many row changes a second a page follows, and what of the Hub it takes."""
     known = rows(children)
-    with project(children) as here, hub(here) as (address, pid):
+    with project(known) as here, hub(here) as (address, pid):
         follower = Follower(f"{address}/live/conversation?id={BIG}")
         try:
             while not follower.parts:
@@ -195,26 +203,29 @@ async def insert(project: Path, known: list[AttemptRow]) -> None:
 
 
 @contextmanager
-def project(children: int) -> Iterator[Path]:
-    """One with so many children of a conversation on record."""
+def project(known: list[AttemptRow]) -> Iterator[Path]:
+    """One with these on record."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CONFIG_HOME"] = str(Path(folder) / "config")
         here = install(Path(folder))
-        anyio.run(insert, here, rows(children))
+        anyio.run(insert, here, known)
         yield here
 
 
 def work(size: int, *, followed: bool) -> Figures:
     """A fan-out in this process, with a Hub on its project that a page follows or without one."""
-    with project(0) as here:
+    with project([]) as here:
         if not followed:
             return anyio.run(fan_out, here, size)
         with hub(here) as (address, _):
-            follower = Follower(f"{address}/live/conversation?id=bench")
-            try:
-                return anyio.run(fan_out, here, size)
-            finally:
-                follower.stop()
+            reads = [sys.executable, "-c", READS, f"{address}/live/conversation?id=bench"]
+            with subprocess.Popen(reads, stdout=subprocess.PIPE) as page:  # its time is not the host's
+                assert page.stdout is not None
+                page.stdout.readline()
+                try:
+                    return anyio.run(fan_out, here, size)
+                finally:
+                    page.terminate()
 
 
 def main() -> None:

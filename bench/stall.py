@@ -15,17 +15,18 @@ TICK_S = 0.0005
 async def longest_stall(work: Callable[[], Awaitable[object]]) -> Figures:
     """The longest time for which the host's loop did not come round while ``work`` ran.
 
-    ``seconds`` by the clock, and ``cpu``: the most that the loop's own thread worked before it came round. On
-    a machine with nothing else to do the two are one; on any other the clock tells of its other work, too.
+    ``seconds`` by the clock, and ``cpu``: the most that the process worked before it came round, on any
+    thread, since the loop waits for whichever holds the interpreter. On a machine with nothing else to do the
+    two are near one another; on any other the clock tells of its other work, too.
     """
     seconds = cpu = 0.0
 
     async def come_round() -> None:
         nonlocal seconds, cpu
-        last, used = time.perf_counter(), time.thread_time()
+        last, used = time.perf_counter(), time.process_time()
         while True:
             await anyio.sleep(TICK_S)
-            current, using = time.perf_counter(), time.thread_time()
+            current, using = time.perf_counter(), time.process_time()
             seconds, cpu = max(seconds, current - last - TICK_S), max(cpu, using - used)
             last, used = current, using
 

@@ -22,7 +22,7 @@ def measures(_: bool) -> Iterator[Measure]:
     yield Measure(
         "cold show",
         1,
-        "a cold cos supervision show beside every adapter there is",
+        "cos supervision show, every adapter",
         base=Base(IMPORTS),
         targets=(Target("cos", 1.25, floor=IMPORTS),),
     )

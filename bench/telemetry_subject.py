@@ -38,7 +38,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         case = partial(measured, install(Path(folder)), asked.backend, asked.endpoint)
-        serve(version("opentelemetry-sdk") if asked.endpoint else "without", {"fan-out": case, "left": case})
+        serve(version("opentelemetry-sdk") if asked.endpoint else "without", {"fan-out": case})
 
 
 if __name__ == "__main__":

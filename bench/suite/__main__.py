@@ -17,7 +17,19 @@ import time
 import traceback
 from pathlib import Path
 
-from bench import actors, dispatch, growth, health, hub, overseer, policy, process, startup, telemetry
+from bench import (
+    actors,
+    dispatch,
+    growth,
+    health,
+    hub,
+    overseer,
+    policy,
+    process,
+    profile,
+    startup,
+    telemetry,
+)
 from bench.suite import page
 from bench.suite.compare import comparison
 from bench.suite.contest import ROOT, hold
@@ -30,7 +42,19 @@ PAGE = ROOT / "docs" / "performance.md"
 PEERS_IN = ROOT / "bench" / ".peers"
 BENCHES: dict[str, Bench] = {
     each.BENCH.name: each.BENCH
-    for each in (dispatch, growth, startup, actors, health, policy, process, overseer, telemetry, hub)
+    for each in (
+        dispatch,
+        profile,
+        growth,
+        startup,
+        actors,
+        health,
+        policy,
+        process,
+        overseer,
+        telemetry,
+        hub,
+    )
 }
 
 

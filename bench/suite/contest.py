@@ -30,7 +30,7 @@ from bench.suite.results import Entrant, Found, Sample
 
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / "bench" / "peers"
-TOO_LONG_S = 60.0
+TOO_LONG_S = 30.0
 """What would take longer, reckoned from the contender's last size, is left out and said so."""
 ANSWER_S = 300.0
 """A contender that says nothing for so long is ended."""

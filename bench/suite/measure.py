@@ -67,7 +67,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 class Plot(msgspec.Struct, frozen=True):
     """``bars``: a case's contenders at one size. ``lines``: its sizes, a line for each contender. ``cases``:
-    every case of one contender, who is named by ``case``."""
+    every measure of one contender, who is named by ``case``. No ``key``: what each measure is judged by."""
 
     kind: Literal["bars", "lines", "cases"]
     case: str

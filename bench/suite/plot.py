@@ -19,8 +19,10 @@ from bench.suite.words import amount
 WIDTH = 720
 MARGIN = 24
 ROW = 26
-NAMES = 220
+NAMES = 270
 """The width of the names beside bars."""
+WIDE = 50
+"""Bars whose greatest is more than so many times the least go by powers of ten, which the card then says."""
 HEIGHT = 260
 """Of the field of lines."""
 COLOURS = ("#2f6fd0", "#c2570c", "#14804a", "#8b3fc0", "#b3261e", "#00798c", "#7a6a00", "#5c6670")
@@ -46,8 +48,10 @@ def drawing(found: Found, plot: Plot) -> str:
     if plot.kind == "lines":
         return lines(found, plot)
     if plot.kind == "cases":
-        places = dict.fromkeys((each.case, each.size) for each in found.measures)
-        medians = [(case, _median(found, plot.case, case, size, plot.key)) for case, size in places]
+        medians = [
+            (each.title, _median(found, plot.case, each.case, each.size, plot.key or each.judged_by))
+            for each in found.measures
+        ]
         return bars(plot, medians, ours=True)
     medians = [
         (each.name, _median(found, each.name, plot.case, plot.size, plot.key)) for each in found.entrants
@@ -56,20 +60,22 @@ def drawing(found: Found, plot: Plot) -> str:
 
 
 def bars(plot: Plot, medians: Iterable[tuple[str, float | None]], *, ours: bool = False) -> str:
-    """A bar for each, on a scale of powers of ten: a peer may take a thousand times as long.
+    """A bar for each, the shortest first: a peer may take a thousand times as long as another.
 
     :param ours: all of them are; else those whose name says it.
     """
     values = [(name, taken) for name, taken in medians if taken is not None and taken > 0]
     if not values:
         return _card(plot.title, 90, [_text(MARGIN, 66, "nobody could", "soft")])
-    low = 10 ** math.floor(math.log10(min(value for _, value in values)))
-    high = max(value for _, value in values)
+    least, most = min(value for _, value in values), max(value for _, value in values)
+    low = 10 ** math.floor(math.log10(least))
+    wide = most / least > WIDE
     room = WIDTH - NAMES - 2 * MARGIN - 90
-    parts = []
+    parts = [_text(WIDTH - MARGIN, 32, "by powers of ten", "soft", "end")] if wide else []
     for number, (name, value) in enumerate(sorted(values, key=lambda each: each[1])):
         top = 52 + number * ROW
-        length = 6 + (room - 6) * math.log10(value / low) / max(math.log10(high / low), 1e-9)
+        share = math.log10(value / low) / math.log10(most / low) if wide else value / most
+        length = 2 + (room - 2) * share
         kind = 0 if ours or name.startswith("custodes") else 7
         parts.append(_text(MARGIN + NAMES - 8, top + 13, name, "ink", "end"))
         parts.append(

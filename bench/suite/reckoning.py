@@ -20,7 +20,7 @@ class Figure(NamedTuple):
 
 class Verdict(NamedTuple):
     """One target and what was found: ``value`` is what it goes by, ``clock`` the same by the clock where that
-    is another. None: there is no figure; ``why`` says it."""
+    is another. None: there is none; ``why`` says it."""
 
     measure: Measure
     target: Target

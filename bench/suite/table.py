@@ -38,9 +38,24 @@ def figures(found: Found) -> Iterator[str]:
     yield ""
     yield from (f"- {each.name}: {each.cannot or each.version or 'ran'}" for each in found.entrants)
     yield ""
+    if len({(each.case, each.size) for each in found.measures}) == 1:
+        yield from _across(found)
+        return
     heads = ["", "", "by the clock", "least to most", "processor", "held against", "wanted", ""]
     rows = [row for measure in found.measures for row in _rows(found, measure)]
     yield from table(heads, rows, frozenset({2, 3, 4, 5, 6}))
+
+
+def _across(found: Found) -> Iterator[str]:
+    """Many figures of one ask: a line for each figure, a column for each contender."""
+    names = [each.name for each in found.entrants]
+    rows = [
+        [measure.title, *(amount(taken.median, measure.key) if taken else "" for taken in medians)]
+        for measure in found.measures
+        for medians in [[figure(found, measure, name) for name in names]]
+        if any(taken and taken.median for taken in medians)
+    ]
+    yield from table(["", *names], rows, frozenset(range(1, len(names) + 1)))
 
 
 def targets(benches: Mapping[str, Found]) -> Iterator[str]:
