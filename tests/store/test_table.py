@@ -102,6 +102,9 @@ def test_one_row_that_cannot_be_read_is_an_error_and_the_others_can_be_read() ->
         torn, whole = await THINGS.rows(connection, "ORDER BY id")
         with pytest.raises(msgspec.DecodeError):
             THINGS.read(torn)
+        assert [told.partition(" (")[0] for told in await THINGS.unreadable(connection)] == [
+            "row 'a' of things cannot be read"
+        ]
         return THINGS.read(whole)
 
     assert _told(_written, tear) == BARE

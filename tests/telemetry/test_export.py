@@ -112,6 +112,16 @@ def test_what_is_switched_off_sends_no_span(programs: Path, more: dict[str, str]
     assert not collector.spans
 
 
+def test_an_endpoint_that_is_typed_though_the_sdk_is_disabled_is_told_in_vain(programs: Path) -> None:
+    with sink() as collector:
+        done = run(*LOOK, "--otlp", collector.url, OTEL_SDK_DISABLED="true")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "cos: note: nothing is exported: OTEL_SDK_DISABLED is set, which --otlp does not undo\n"
+    )
+    assert not collector.raw
+
+
 def test_while_supervision_is_off_nothing_is_exported_though_the_variables_ask_for_it(
     programs: Path, cos: Cos
 ) -> None:

@@ -31,9 +31,10 @@ async def doctor(
     Exit code 1 where something is wrong; what is only worth knowing is a note.
     """
     project = project_at(project_dir)
-    store = await anyio.to_thread.run_sync(_store, project)
-    scopes = [] if store else await _scopes(project)
-    findings = [*_settings(project), *_adapters(project), *store, *scopes, *_program()]
+    store = await anyio.to_thread.run_sync(_store, project) or await _rows(project)
+    if not store:
+        store = [*await _waiting(project), *await _scopes(project)]
+    findings = [*_settings(project), *_adapters(project), *store, *_program()]
     wrong = [finding for finding in findings if not finding.note]
     if format == "json":
         write_json({"findings": findings})
@@ -94,6 +95,35 @@ def _store(project: Path) -> list[Finding]:
     from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
     return [Finding(about="store", problem=problem) for problem in integrity(project / DATABASE, MIGRATIONS)]
+
+
+async def _rows(project: Path) -> list[Finding]:
+    from custodes.supervision.record.schema import DATABASE
+    from custodes.supervision.unreadable import unreadable
+
+    return [
+        Finding(
+            about="store",
+            problem=f"{told}: what asks for it fails; with {DATABASE} moved away, an empty one is begun",
+        )
+        for told in await unreadable(project)
+    ]
+
+
+async def _waiting(project: Path) -> list[Finding]:
+    """What is not asked again until a person has done something."""
+    from custodes.adapters.registry import Registry
+    from custodes.supervision.pools.health_report import health_report
+
+    registry = Registry.discover(project)
+    agents = registry.eligible()
+    adapters = [one for one in (await health_report(project)).adapters if one.adapter in agents]
+    another = any(one.unavailable is None and registry.readiness(one.adapter).ready for one in adapters)
+    return [
+        Finding(about="adapters", problem=one.unavailable.reason, note=another)
+        for one in adapters
+        if one.unavailable is not None
+    ]
 
 
 async def _scopes(project: Path) -> list[Finding]:

@@ -25,6 +25,11 @@ def exported(otlp: str) -> Iterator[None]:
             if otlp:
                 raise usage_error(f"--otlp: {error}") from None
             complain(f"cos: note: nothing is exported: {error}")
+        else:
+            if otlp and export is None:
+                complain(
+                    "cos: note: nothing is exported: OTEL_SDK_DISABLED is set, which --otlp does not undo"
+                )
         yield
         stack.close()
         if export is not None and not export.complete:

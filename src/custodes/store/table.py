@@ -13,6 +13,8 @@ from .connection import Connection, Row
 
 S = TypeVar("S", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder().encode
+_PAGE = 10_000
+"""Rows held in memory at once where all are looked at."""
 
 
 class Table(Generic[S]):
@@ -82,6 +84,19 @@ class Table(Generic[S]):
         for column in self._flags:
             fields[column] = bool(fields[column])
         return self._kind(**fields)
+
+    async def unreadable(self, connection: Connection) -> list[str]:
+        """A sentence for each row that cannot be read, by its first column. Looks at every row."""
+        found: list[str] = []
+        start = 0
+        while page := await self.rows(connection, "LIMIT ? OFFSET ?", _PAGE, start):
+            for row in page:
+                try:
+                    self.read(row)
+                except msgspec.DecodeError as error:
+                    found.append(f"row {row[0]!r} of {self._name} cannot be read ({error})")
+            start += len(page)
+        return found
 
     def _reader(self, columns: Sequence[str]) -> Callable[[S], Sequence[object]]:
         """What takes a Struct's values in these columns, as they are stored."""

@@ -33,11 +33,11 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True):
     answered: float | None = None
 
 
-_ASKS = Table("asks", AskRow)
+ASKS = Table("asks", AskRow)
 
 
 async def open_ask(connection: Connection, row: AskRow) -> None:
-    await _ASKS.insert(connection, [row])
+    await ASKS.insert(connection, [row])
 
 
 async def close_ask(
@@ -51,12 +51,12 @@ async def close_ask(
 
 
 async def find_ask(connection: Connection, ask_id: str) -> AskRow | None:
-    return next(iter(await _ASKS.select(connection, "WHERE id = ?", ask_id)), None)
+    return next(iter(await ASKS.select(connection, "WHERE id = ?", ask_id)), None)
 
 
 async def open_asks(connection: Connection) -> list[AskRow]:
     """Those that nobody has answered yet, the oldest first."""
-    return await _ASKS.select(connection, "WHERE answer IS NULL ORDER BY asked, id")
+    return await ASKS.select(connection, "WHERE answer IS NULL ORDER BY asked, id")
 
 
 async def close_dead(connection: Connection, at: float) -> None:

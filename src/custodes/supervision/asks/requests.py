@@ -79,7 +79,7 @@ def proven(request: Request, token: str) -> bool:
     return hmac.compare_digest(request.proof, prove(token, request.id, request.run_id, request.body))
 
 
-_REQUESTS = Table("requests", Request)
+REQUESTS = Table("requests", Request)
 
 
 async def ask(connection: Connection, request: Request) -> Request:
@@ -87,7 +87,7 @@ async def ask(connection: Connection, request: Request) -> Request:
     known = await find(connection, request.id)
     if known is not None:
         return known
-    await _REQUESTS.insert(connection, [request])
+    await REQUESTS.insert(connection, [request])
     return request
 
 
@@ -134,7 +134,7 @@ async def withdraw(connection: Connection, request_id: str) -> Request | None:
 
 
 async def forget(connection: Connection, ids: Iterable[str]) -> None:
-    await _REQUESTS.delete(connection, "id", ids)
+    await REQUESTS.delete(connection, "id", ids)
 
 
 async def forget_run(connection: Connection, run_id: str) -> None:
@@ -146,7 +146,7 @@ async def forget_run(connection: Connection, run_id: str) -> None:
 
 async def prune(connection: Connection) -> None:
     """Delete what nobody waits for any more: owner and client are proven dead, or cannot be read."""
-    found = [(row["id"], _readable(row)) for row in await _REQUESTS.rows(connection)]
+    found = [(row["id"], _readable(row)) for row in await REQUESTS.rows(connection)]
     await forget(
         connection,
         [
@@ -158,13 +158,13 @@ async def prune(connection: Connection) -> None:
 
 
 async def _select(connection: Connection, where: str, *parameters: object) -> list[Request]:
-    rows = await _REQUESTS.rows(connection, where, *parameters)
+    rows = await REQUESTS.rows(connection, where, *parameters)
     return [request for row in rows if (request := _readable(row)) is not None]
 
 
 def _readable(row: Row) -> Request | None:
     """None for a row that no client of ours wrote: it may stop nobody's work."""
     try:
-        return _REQUESTS.read(row)
+        return REQUESTS.read(row)
     except msgspec.DecodeError:
         return None

@@ -24,16 +24,16 @@ class FanOutRow(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
 
 
-_FAN_OUTS = Table("fan_outs", FanOutRow)
+FAN_OUTS = Table("fan_outs", FanOutRow)
 
 
 async def save_fan_out(connection: Connection, row: FanOutRow) -> None:
-    await _FAN_OUTS.replace(connection, [row])
+    await FAN_OUTS.replace(connection, [row])
 
 
 async def fan_outs_of(connection: Connection, conversation: str) -> list[FanOutRow]:
     """Those of one conversation, the oldest first."""
-    return await _FAN_OUTS.select(connection, "WHERE conversation = ? ORDER BY started, id", conversation)
+    return await FAN_OUTS.select(connection, "WHERE conversation = ? ORDER BY started, id", conversation)
 
 
 async def prune_fan_outs(connection: Connection, before: float) -> None:

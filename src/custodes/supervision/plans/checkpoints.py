@@ -78,12 +78,12 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
 
 
-_PLANS = Table("plans", PlanRow)
-_STEPS = Table("plan_steps", StepRow)
+PLANS = Table("plans", PlanRow)
+STEPS = Table("plan_steps", StepRow)
 
 
 async def save_plan(connection: Connection, row: PlanRow) -> None:
-    await _PLANS.replace(connection, [row])
+    await PLANS.replace(connection, [row])
 
 
 async def save_steps(connection: Connection, rows: Iterable[StepRow]) -> None:
@@ -92,7 +92,7 @@ async def save_steps(connection: Connection, rows: Iterable[StepRow]) -> None:
         row if row.outcome is None else replace(row, outcome=replace(row.outcome, native=None))
         for row in rows
     )
-    await _STEPS.replace(connection, kept)
+    await STEPS.replace(connection, kept)
 
 
 async def delete_steps(connection: Connection, plan: str, steps: Iterable[str]) -> None:
@@ -103,25 +103,25 @@ async def delete_steps(connection: Connection, plan: str, steps: Iterable[str]) 
 
 async def plans_of(connection: Connection, conversation: str) -> list[PlanRow]:
     """Those of one conversation, the oldest first."""
-    return await _PLANS.select(connection, "WHERE conversation = ? ORDER BY started, id", conversation)
+    return await PLANS.select(connection, "WHERE conversation = ? ORDER BY started, id", conversation)
 
 
 async def load_plan_row(connection: Connection, plan: str) -> PlanRow | None:
-    return next(iter(await _PLANS.select(connection, "WHERE id = ?", plan)), None)
+    return next(iter(await PLANS.select(connection, "WHERE id = ?", plan)), None)
 
 
 async def load_steps(connection: Connection, plan: str) -> dict[str, StepRow]:
     """By the id of their step."""
-    return {row.step: row for row in await _STEPS.select(connection, "WHERE plan = ?", plan)}
+    return {row.step: row for row in await STEPS.select(connection, "WHERE plan = ?", plan)}
 
 
 async def step_of_run(connection: Connection, run_id: str) -> StepRow | None:
-    return next(iter(await _STEPS.select(connection, "WHERE run_id = ?", run_id)), None)
+    return next(iter(await STEPS.select(connection, "WHERE run_id = ?", run_id)), None)
 
 
 async def latest_plans(connection: Connection, limit: int) -> list[PlanRow]:
     """Newest first."""
-    return await _PLANS.select(connection, "ORDER BY started DESC, id DESC LIMIT ?", limit)
+    return await PLANS.select(connection, "ORDER BY started DESC, id DESC LIMIT ?", limit)
 
 
 async def prune_plans(connection: Connection, before: float) -> None:

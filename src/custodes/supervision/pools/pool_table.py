@@ -9,25 +9,25 @@ from custodes.supervision.pools.breaker import Pool
 from custodes.supervision.pools.health_view import HealthView, Unavailability, view
 from custodes.supervision.record.clock import Now
 
-_POOLS = Table("pools", Pool)
-_UNAVAILABLE = Table("unavailable", Unavailability)
+POOLS = Table("pools", Pool)
+UNAVAILABLE = Table("unavailable", Unavailability)
 
 
 async def load_pools(connection: Connection, names: Collection[str] | None = None) -> dict[str, Pool]:
     """Those of these names that have a row; every one where None."""
-    found = _POOLS.select(connection) if names is None else _POOLS.among(connection, "name", names)
+    found = POOLS.select(connection) if names is None else POOLS.among(connection, "name", names)
     return {pool.name: pool for pool in await found}
 
 
 async def save_pools(connection: Connection, pools: Iterable[Pool]) -> None:
-    await _POOLS.replace(connection, pools)
+    await POOLS.replace(connection, pools)
 
 
 async def load_unavailable(
     connection: Connection, adapters: Collection[str] | None = None
 ) -> dict[str, Unavailability]:
     """By adapter; every one where None."""
-    marks = _UNAVAILABLE
+    marks = UNAVAILABLE
     found = marks.select(connection) if adapters is None else marks.among(connection, "adapter", adapters)
     return {mark.adapter: mark for mark in await found}
 
@@ -38,9 +38,9 @@ async def save_unavailable(
     """Set, or with None delete, what stands of these adapters."""
     for adapter, mark in marks:
         if mark is None:
-            await _UNAVAILABLE.delete(connection, "adapter", [adapter])
+            await UNAVAILABLE.delete(connection, "adapter", [adapter])
         else:
-            await _UNAVAILABLE.replace(connection, [mark])
+            await UNAVAILABLE.replace(connection, [mark])
 
 
 async def read_health(connection: Connection, now: Now) -> HealthView:

@@ -103,7 +103,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     down to the call once the runtime's program has started."""
 
 
-_ATTEMPTS = Table(
+ATTEMPTS = Table(
     "attempts",
     AttemptRow,
     changing=(
@@ -195,36 +195,36 @@ def refused_row(
 
 
 async def insert(connection: Connection, rows: Iterable[AttemptRow]) -> None:
-    await _ATTEMPTS.insert(connection, rows)
+    await ATTEMPTS.insert(connection, rows)
 
 
 async def update(connection: Connection, rows: Iterable[AttemptRow]) -> None:
     """Write what may have changed of rows that stand: how each is told apart and what it was asked stays."""
-    await _ATTEMPTS.update(connection, rows)
+    await ATTEMPTS.update(connection, rows)
 
 
 async def by_id(connection: Connection, ids: Collection[str]) -> list[AttemptRow]:
-    return await _ATTEMPTS.among(connection, "id", ids)
+    return await ATTEMPTS.among(connection, "id", ids)
 
 
 async def running(connection: Connection) -> list[AttemptRow]:
     """Every open row, of whatever owner, oldest first."""
-    return await _ATTEMPTS.select(connection, "WHERE status = 'running' ORDER BY started, id")
+    return await ATTEMPTS.select(connection, "WHERE status = 'running' ORDER BY started, id")
 
 
 async def of_run(connection: Connection, run_id: str) -> list[AttemptRow]:
-    return await _ATTEMPTS.select(connection, "WHERE run_id = ? ORDER BY number, started", run_id)
+    return await ATTEMPTS.select(connection, "WHERE run_id = ? ORDER BY number, started", run_id)
 
 
 async def open_of_run(connection: Connection, run_id: str) -> AttemptRow | None:
     """The attempt of the run that is at work; None where none is."""
     return next(
-        iter(await _ATTEMPTS.select(connection, "WHERE run_id = ? AND status = 'running'", run_id)), None
+        iter(await ATTEMPTS.select(connection, "WHERE run_id = ? AND status = 'running'", run_id)), None
     )
 
 
 async def of_conversation(connection: Connection, conversation: str) -> list[AttemptRow]:
-    return await _ATTEMPTS.select(
+    return await ATTEMPTS.select(
         connection, "WHERE conversation = ? ORDER BY started, run_id, number", conversation
     )
 
@@ -232,7 +232,7 @@ async def of_conversation(connection: Connection, conversation: str) -> list[Att
 async def latest_runs(connection: Connection, limit: int) -> list[AttemptRow]:
     """Every row of the newest runs of all conversations, oldest first."""
     newest = await _newest(connection, limit)
-    return await _ATTEMPTS.among(connection, "run_id", newest, "ORDER BY started, run_id, number")
+    return await ATTEMPTS.among(connection, "run_id", newest, "ORDER BY started, run_id, number")
 
 
 async def _newest(connection: Connection, limit: int) -> list[str]:
@@ -271,7 +271,7 @@ async def matching_runs(connection: Connection, words: Sequence[str], limit: int
         f"SELECT run_id FROM attempts WHERE {where} "  # noqa: S608  # our own names
         "GROUP BY run_id ORDER BY max(started) DESC, run_id DESC LIMIT ?"
     )
-    return await _ATTEMPTS.select(
+    return await ATTEMPTS.select(
         connection,
         f"WHERE run_id IN ({newest}) ORDER BY started, run_id, number",
         *(word.lower() for word in words),

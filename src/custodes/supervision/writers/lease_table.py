@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterable
 from custodes.store import Connection, Table, json_text
 from custodes.supervision.writers.lease import ScopeLease
 
-_LEASES = Table("scope_leases", ScopeLease)
+LEASES = Table("scope_leases", ScopeLease)
 
 
 async def load_leases(connection: Connection) -> list[ScopeLease]:
     """The whole line, in order."""
-    return await _LEASES.select(connection, "ORDER BY number")
+    return await LEASES.select(connection, "ORDER BY number")
 
 
 async def save_leases(connection: Connection, leases: Iterable[ScopeLease]) -> None:
-    await _LEASES.replace(connection, leases)
+    await LEASES.replace(connection, leases)
 
 
 async def delete_leases(connection: Connection, ids: Iterable[str]) -> None:
-    await _LEASES.delete(connection, "id", ids)
+    await LEASES.delete(connection, "id", ids)
 
 
 async def held_among(connection: Connection, ids: Collection[str]) -> frozenset[str]:
