@@ -6,14 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, expect
 
 from custodes.adapters.registry import Registry
 from custodes.policy.catalog import Catalog
@@ -23,12 +22,12 @@ from custodes.policy.settings import Settings
 from support import chromium
 from support.cos import Cos, Tiered
 from support.hub import put_on_record
+from support.tabs import Tab, browser, hub, tab
 
 from .test_live import row
 
+__all__ = ["browser", "hub", "tab"]
 pytestmark = pytest.mark.full
-
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 PROGRAM = """\
 import json, os, sys, time
@@ -43,12 +42,6 @@ while what == "slow" and not Path("go").exists():
     time.sleep(0.05)
 print(json.dumps({"summary": "<script>document.title='owned'</script>"}))
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.chromium() as found:
-        yield found
 
 
 @pytest.fixture
@@ -82,80 +75,14 @@ def both(project: Path, cos: Cos) -> Path:
     return project
 
 
-@pytest.fixture
-def hub(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """Starts the Hub of the project; one for a test."""
-    monkeypatch.setenv("PATH", f"{project.parent / 'bin'}:/usr/bin:/bin")
-    started = []
-
-    def start() -> str:
-        started.append(chromium.hub_process(project))
-        return started[-1].__enter__()
-
-    yield start
-    for process in started:
-        process.__exit__(None, None, None)
-
-
-class Tab:
-    """A page, and what went wrong in it."""
-
-    def __init__(self, page: Page, address: str) -> None:
-        self.page = page
-        self.address = address
-        self.troubles: list[str] = []
-        self.hosts: set[str] = set()
-        page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on("console", lambda said: self.troubles.append(said.text) if said.type == "error" else None)
-        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
-
-    def open(self, path: str) -> Page:
-        self.page.goto(self.address.rstrip("/") + path)
-        expect(self.page.locator("#link")).to_have_text("Live")
-        return self.page
-
-    def section(self, section: str) -> Locator:
-        return self.page.locator(f"#s-{section}")
-
-
-@pytest.fixture
-def tab(browser: Browser, hub: Callable[..., str]) -> Iterator[Callable[..., Tab]]:
-    address = ""
-    tabs: list[Tab] = []
-
-    def opened(**options: Any) -> Tab:
-        nonlocal address
-        address = address or hub()
-        page = browser.new_context(**options).new_page()
-        page.set_default_timeout(20_000)
-        tabs.append(Tab(page, address))
-        return tabs[-1]
-
-    expect.set_options(timeout=20_000)
-    yield opened
-    for each in tabs:
-        each.page.context.close()
-        assert not [trouble for trouble in each.troubles if "status of 4" not in trouble], each.troubles
-        assert each.hosts <= {address.split("/")[2]}
-
-
 def policy(project: Path) -> Policy:
     return Settings(project).read().policy
 
 
 def work(project: Path, *words: str) -> subprocess.Popen[bytes]:
     """`cos dispatch` in a process of its own, as a host beside the Hub."""
-    command = [
-        sys.executable,
-        "-m",
-        "custodes.cli",
-        "dispatch",
-        "-d",
-        str(project),
-        "--role",
-        "analyst",
-        *words,
-    ]
+    cos = [sys.executable, "-m", "custodes.cli"]
+    command = [*cos, "dispatch", "-d", str(project), "--role", "analyst", *words]
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=dict(os.environ)
     )
@@ -400,14 +327,7 @@ def test_every_page_fits_and_is_accessible(
     for path in ("/settings", "/adapters", "/runs", conversation, run, "/overseer"):
         first.open(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.add_script_tag(path=AXE)
-        found = page.evaluate("axe.run()")
-        serious = [
-            (each["id"], [node["html"] for node in each["nodes"]][:3])
-            for each in found["violations"]
-            if each["impact"] in ("serious", "critical")
-        ]
-        assert serious == [], path
+        assert first.barriers() == [], path
 
 
 def test_without_a_script_everything_still_works(tab: Callable[..., Tab], both: Path) -> None:
