@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sniffio
-from anyio import create_task_group, current_time, lowlevel, wait_all_tasks_blocked
+from anyio import Event, create_task_group, current_time, lowlevel, wait_all_tasks_blocked
 
 from custodes.actors import (
     Actor,
@@ -224,3 +224,25 @@ async def test_two_handlers_of_one_class_for_one_message_are_refused() -> None:
             @handles(Add)
             async def two(self, message: Add) -> int:
                 return 2
+
+
+async def test_what_is_said_in_one_breath_is_one_batch_in_whatever_order_it_is_said() -> None:
+    """Who is answered says one thing more, and lets another speak in the next pass of the loop."""
+    adding = Adding()
+
+    async def speak(ref: ActorRef, other: Event) -> None:
+        await ref.ask(Add(1))
+        ref.tell(Add(1))
+        other.set()
+
+    async def wait_and_speak(ref: ActorRef, turn: Event) -> None:
+        await turn.wait()
+        ref.tell(Add(1))
+
+    async with Supervisor([ChildSpec("a", lambda: adding)]) as root, create_task_group() as tasks:
+        for _ in range(40):
+            turn = Event()
+            tasks.start_soon(wait_and_speak, root.ref("a"), turn)
+            tasks.start_soon(speak, root.ref("a"), turn)
+            await wait_all_tasks_blocked()
+    assert adding.batches == [1, 2] * 40

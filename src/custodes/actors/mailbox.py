@@ -66,15 +66,18 @@ class Mailbox:
     async def get_batch(self, limit: int) -> list[Envelope]:
         """Everything that waits, up to ``limit``; empty when the incarnation is to leave.
 
-        It is taken once a pass of the loop brings no more: what many tasks say in one breath is one batch,
-        whichever of them said it first (a batch is a commit to the disk, a pass some microseconds).
+        It is taken once two passes of the loop bring no more: what many tasks say in one breath is one batch,
+        whichever of them said it first (a batch is a commit to the disk, a pass some microseconds). One pass
+        would not do: trio runs the tasks of a pass in order or in reverse, so that whoever was last in one
+        and is first in the next sees no news, though others have yet to speak.
         """
         queue = self._queue
         while await self._filled():
-            seen = 0
-            while seen < len(queue) < limit:
+            quiet = 0
+            while quiet < 2 and len(queue) < limit:
                 seen = len(queue)
                 await checkpoint()
+                quiet = quiet + 1 if len(queue) == seen else 0
             if queue and not self._leaving:
                 return [queue.popleft() for _ in range(min(limit, len(queue)))]
         return []

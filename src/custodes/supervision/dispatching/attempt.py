@@ -26,7 +26,6 @@ from custodes.adapters.registry import Registry
 from custodes.policy.catalog import serves
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route
-from custodes.supervision.artifacts import verified
 from custodes.supervision.dispatching.job import Job, Plain, Services
 from custodes.supervision.dispatching.prompt import prompt_for
 from custodes.supervision.dispatching.repair import Repair, repair_of
@@ -38,9 +37,9 @@ from custodes.supervision.nesting.nest import Nest
 from custodes.supervision.pools.admission import Admission, Confirm, Settle, Traced
 from custodes.supervision.pools.health import settle
 from custodes.supervision.record.records import AttemptEnd
-from custodes.supervision.work import Attempt, Outcome, Shortfall, failed_status
+from custodes.supervision.work import Attempt, Shortfall, failed_status
 from custodes.supervision.writers.leases import Hold
-from custodes.telemetry import Contents, SpanHandle, attach, envelope
+from custodes.telemetry import Contents, SpanHandle, attach
 
 logger = logging.getLogger("custodes.dispatch")
 
@@ -84,7 +83,8 @@ class AttemptRun:
     _used: Usage | None = None
     """What the runtime has reported so far."""
     _short: Shortfall | None = None
-    _within_budget: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    """The runtime's own; cancelled once the budget is spent."""
     _started: float = field(default_factory=time.monotonic)
 
     async def perform(
@@ -121,9 +121,12 @@ class AttemptRun:
         )
         with span, attach(span.context):
             try:
-                with self._within_budget:
-                    await self.job.account.kept()
-                    result = await self._call(descriptor, span)
+                await self.job.account.kept()
+                result = await self._call(descriptor, span)
+            except BudgetSpentError:
+                await self._ended_early(attempts)
+                span.end(error_type="budget")
+                raise
             except anyio.get_cancelled_exc_class():
                 await self._ended_early(attempts)
                 raise
@@ -131,10 +134,6 @@ class AttemptRun:
                 reason = f"the attempt crashed: {type(error).__name__}"
                 await self._ended_early(attempts, Failure(category="provider", reason=reason))
                 raise
-            if self._within_budget.cancelled_caught and self._short is not None:
-                await self._ended_early(attempts)
-                span.end(error_type="budget")
-                raise BudgetSpentError(self._short)
             evidence, failure = evidence_of(self.job.role, result, accepted=self._accepted)
             attempts.append(self._attempt(result, failure))
             if failure is not None and result.failure is None:
@@ -207,7 +206,12 @@ class AttemptRun:
                         partial(self.services.asks.ask, job),
                     )
                     span.say(contents, prompt=request.prompt)
-                    result = await call_runtime(self.registry, request, route.adapter, self._on_progress)
+                    result = await call_runtime(
+                        self.registry, request, route.adapter, self._on_progress, self._scope
+                    )
+                    if self._short is not None and self._scope.cancelled_caught:
+                        span.end(error_type="cancelled")
+                        raise BudgetSpentError(self._short)
                     span.say(contents, output=result.text)
                 # Counted at once: others are let in while nested work is still being ended.
                 job.account.observe(job.run_id, result.usage)
@@ -258,7 +262,7 @@ class AttemptRun:
             return
         self._short = self._short or self.job.account.observe(self.job.run_id, self._used)
         if self._short is not None:
-            self._within_budget.cancel()
+            self._scope.cancel()
 
     def _confirm(self) -> None:
         """The first model output: a probe is confirmed now, not at the end of the work."""
@@ -364,36 +368,3 @@ def evidence_of(
         return parse(role, result.text if result.structured is None else result.structured), None
     except EvidenceError as error:
         return None, Failure(category="provider", reason=str(error), outcome="unknown", accepted=True)
-
-
-async def run_plainly(plain: Plain, registry: Registry, project: Path) -> Outcome:
-    """Below the gate: one call of the session's own runtime; no breaker, no store, no span, no fallback."""
-    route = plain.route
-    descriptor = registry.descriptors[route.adapter]
-    request = request_for(plain, route, descriptor, project, {})
-    accepted = False
-
-    def watch(progress: Progress) -> None:
-        nonlocal accepted
-        accepted = accepted or progress.kind in AT_WORK
-
-    result = await call_runtime(registry, request, route.adapter, watch)
-    evidence, failure = evidence_of(plain.role, result, accepted=accepted)
-    if evidence is not None:
-        evidence = await verified(evidence, project)
-    return Outcome(
-        run_id=plain.run_id,
-        role=plain.role,
-        name=plain.work.label,
-        status="done" if failure is None else failed_status(failure, plain.mutable),
-        evidence=evidence,
-        failure=failure,
-        metadata=envelope(
-            role=plain.role,
-            provider=descriptor.provider,
-            adapter=route.adapter,
-            model=result.served_model or route.model,
-            category=None if failure is None else failure.category,
-            retry_after_s=None if failure is None else failure.retry_after_s,
-        ),
-    )

@@ -25,20 +25,27 @@ CATEGORIES = get_args(Category)
 
 
 async def call_runtime(
-    registry: Registry, request: DispatchRequest, adapter: str, progress: ProgressSink
+    registry: Registry,
+    request: DispatchRequest,
+    adapter: str,
+    progress: ProgressSink,
+    scope: anyio.CancelScope | None = None,
 ) -> DispatchResult:
     """Call the adapter's runtime under a deadline of our own; whatever it raises becomes a failure.
 
     The deadline lies past the runtime's own, by the grace it has to end what it started.
+
+    :param scope: what to run it in, for whoever may have to end it sooner; that reads as a timeout, too.
     """
     try:
         runtime = registry.runtime(adapter)
     except AdapterError as error:
         failure = Failure(category="unavailable", reason=str(error), outcome="known_failed")
         return DispatchResult(failure=failure)
-    latest = anyio.current_time() + request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S
+    scope = scope or anyio.CancelScope()
+    scope.deadline = anyio.current_time() + request.timeout_s + CANCEL_GRACE_S + PROOF_BOUND_S
     try:
-        with anyio.CancelScope(deadline=latest):
+        with scope:
             return checked(await runtime.dispatch(request, progress))
     except NoResultError as error:
         logger.warning("adapter %s returned what is no result: %s", adapter, error)
