@@ -52,7 +52,7 @@ class Telling:
         """A tool is used; after one that is not ``harmless``, what was changed is not known."""
         self.output_seen = True
         self.tools = self.tools or not harmless
-        self.progress(Progress(kind="tool", tool=name[:100] or None))
+        self.progress(Progress(kind="tool", tool=name or None))
 
     def used(self, usage: Usage) -> None:
         """Tokens on top of those before."""

@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+MAX_DEPTH = 200
+"""Of nesting. What is made of a document (text, a message to somebody else) nests some more."""
+MAX_NAME = 200
+MAX_COUNT = 10**12
+"""Tokens of one report. A sum of as many reports as anybody makes still fits a store's integer."""
+MAX_COST = 1e9
+"""USD of one report."""
+
 
 def decode(said: bytes | str, otherwise: object = None) -> Any:
-    """What it says, or ``otherwise`` where it is no JSON (also for nesting without end)."""
+    """What it says, or ``otherwise`` where it is no JSON, or nested more than `MAX_DEPTH`."""
     try:
-        return msgspec.json.decode(said)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = msgspec.json.decode(said)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return otherwise
+    return otherwise if _too_deep(said, value) else value
+
+
+def _too_deep(said: bytes | str, value: object) -> bool:
+    brackets = (
+        said.count(b"[") + said.count(b"{") if isinstance(said, bytes) else said.count("[") + said.count("{")
+    )
+    if brackets <= MAX_DEPTH:
+        return False
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for each in level for inner in _inner(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+
+
+def unfenced(answer: str) -> str:
+    """An answer without the one code fence that stands around all of it, where there is one. In linear time,
+    which an expression for it is not."""
+    inside = answer.strip()
+    opening, newline, rest = inside.partition("\n")
+    fenced = newline and opening.rstrip() in ("```", "```json") and rest.endswith("```")
+    return rest.removesuffix("```") if fenced else answer
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -26,6 +62,28 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def name(value: object) -> str:
+    """An id or a model's name as text of one short line; "" where it is something else."""
+    return value if isinstance(value, str) and len(value) <= MAX_NAME and value.isprintable() else ""
+
+
 def count(value: object) -> int | None:
-    """A token count: a whole number, never negative, never a boolean; None where it is something else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A token count: a whole number up to `MAX_COUNT`, never negative, never a boolean; None where it is
+    something else."""
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
+
+
+def cost(value: object) -> float | None:
+    """An amount of USD, from 0 to `MAX_COST`; None where it is something else."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_COST
+    return float(value) if known else None  # type: ignore[arg-type]  # known says it is one
+
+
+def status(value: object) -> int | None:
+    """An HTTP status, 100 to 599; None where it is something else."""
+    return value if type(value) is int and 100 <= value < 600 else None
+
+
+def digits(value: str) -> int | None:
+    """The number that plain digits write; None where they are none, or more of them than a number has."""
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else None

@@ -150,7 +150,8 @@ def from_text(text: str, now: datetime) -> int | None:
     ``now``'s. An unknown zone is no statement: a guess would be hours off.
     """
     # Runs of blanks as one: the patterns' own blanks would otherwise be tried in every split of a run.
-    text = "\n".join(" ".join(line.split()) for line in text[:8_000].splitlines())
+    lines = (" ".join(line.split()) for line in text[:8_000].splitlines())
+    text = "\n".join(line for line in lines if line)
     spans = [
         whole(_seconds(match[1])) for pattern in (_ANCHORED, _OPENING) for match in pattern.finditer(text)
     ]
@@ -234,7 +235,10 @@ def _dated(match: re.Match[str], local: datetime, hour: int, minute: int) -> dat
 
 def _zone(match: re.Match[str], now: datetime) -> tzinfo | None:
     if match["offset"]:
-        return datetime.strptime(match["offset"].replace(":", ""), "%z").tzinfo
+        try:
+            return datetime.strptime(match["offset"].replace(":", ""), "%z").tzinfo
+        except ValueError:  # +99:99
+            return None
     name = (match["named"] or match["zone"] or "").strip()
     if not name:
         return now.tzinfo

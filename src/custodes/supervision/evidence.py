@@ -11,7 +11,6 @@ would make work unknown that is done.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -19,6 +18,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from custodes.adapters import foreign
 from custodes.policy.roles import Role
 
 MAX_BYTES = 256 * 1024
@@ -235,7 +235,6 @@ def schema_text(role: Role) -> str:
 
 
 _LEAST = '{"summary": "…"}'
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<body>.*?)\n?```\s*\Z", re.DOTALL)
 
 
 def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
@@ -250,15 +249,13 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
         answer = answer.decode(errors="replace")
     document: Any = answer
     if isinstance(answer, str):
-        if len(answer.encode()) > MAX_BYTES:
+        if len(answer.encode(errors="replace")) > MAX_BYTES:
             raise EvidenceError(
                 f"the answer is over {MAX_BYTES // 1024} KiB; evidence is a slice, not a transcript"
             )
-        fenced = _FENCE.match(answer)
-        try:
-            document = msgspec.json.decode(fenced["body"] if fenced else answer)
-        except (msgspec.DecodeError, RecursionError):
-            document = None
+        document = foreign.decode(foreign.unfenced(answer))
+    elif not _is_json(answer):
+        raise EvidenceError(f"the answer is not the {role}'s evidence: it holds what JSON cannot")
     if not isinstance(document, dict):
         raise EvidenceError(
             f"the answer is not the {role}'s evidence: it is no JSON object; the least is {_LEAST}"
@@ -270,6 +267,15 @@ def parse(role: Role, answer: str | bytes | dict[str, Any]) -> Evidence:
     cut: list[str] = []
     bounded = _bounded(found, "", cut)
     return replace(bounded, cut=tuple(cut[:MAX_ENTRIES])) if cut else bounded  # type: ignore[no-any-return]
+
+
+def _is_json(answer: object) -> bool:
+    """Whether it can be stored and handed on: a dictionary of an adapter's own may hold anything, half a
+    surrogate pair for one."""
+    try:
+        return bool(msgspec.json.encode(answer))
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _bounded(value: Any, place: str, cut: list[str]) -> Any:

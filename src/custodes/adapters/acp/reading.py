@@ -36,8 +36,8 @@ def failed(error: Mapping[str, Any], who: str, now: datetime) -> Failure:
     codes = tuple(_KINDS.get(kind, _CAMEL.sub("_", kind).lower()) for kind in kinds)
     if code == AUTH_REQUIRED:
         return failures.failure("auth", who, detail="it asks for a login")
-    status = code if isinstance(code, int) and 400 <= code < 600 else None
-    return _said(status or _http_status(data), codes, message, who, now)
+    status = foreign.status(code)
+    return _said(status if status and status >= 400 else _http_status(data), codes, message, who, now)
 
 
 def worded(text: str, who: str, now: datetime) -> Failure:
@@ -76,8 +76,7 @@ def _said(status: int | None, codes: tuple[str, ...], message: str, who: str, no
 def _http_status(data: Mapping[str, Any]) -> int | None:
     """The status in Codex's ``{"codexErrorInfo": {"…": {"httpStatusCode": 429}}}``."""
     for inner in foreign.mapping(data.get("codexErrorInfo")).values():
-        status = foreign.mapping(inner).get("httpStatusCode")
-        if isinstance(status, int):
+        if (status := foreign.status(foreign.mapping(inner).get("httpStatusCode"))) is not None:
             return status
     return None
 

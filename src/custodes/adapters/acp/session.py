@@ -133,7 +133,7 @@ class Session:
         return dict(self._agent.narrow) if self._agent.narrow and not self._request.mutable else None
 
     def _opened(self, result: Mapping[str, Any]) -> bool:
-        self.id = foreign.text(result.get("sessionId")) or self.id
+        self.id = foreign.name(result.get("sessionId")) or self.id
         listed = foreign.mapping(result.get("modes")).get("availableModes")
         modes = listed if isinstance(listed, list) else []
         offered = [foreign.text(foreign.mapping(each).get("id")) for each in modes]
@@ -155,7 +155,7 @@ class Session:
     def _ended(self, result: Mapping[str, Any]) -> bool:
         """Done is ``end_turn`` with an answer and, where it is reported, usage above zero."""
         self._used(reading.usage_of(result))
-        stop = result.get("stopReason")
+        stop = foreign.text(result.get("stopReason"))
         if stop == "cancelled" and self._denied:  # Codex, say, takes a refusal so
             ended = "it ended its turn when it was denied what it asked leave for"
             return self._fail(failures.failure("other", self._who, detail=ended))
@@ -199,12 +199,11 @@ class Session:
             case "tool_call":
                 self._answer.clear()
                 self.tools = self.output_seen = True
-                self._progress(Progress(kind="tool", tool=foreign.text(update.get("kind"))[:100] or None))
+                self._progress(Progress(kind="tool", tool=foreign.name(update.get("kind")) or None))
             case "usage_update":
                 cost = foreign.mapping(update.get("cost"))
-                amount = cost.get("amount")
-                if cost.get("currency") == "USD" and isinstance(amount, int | float) and amount > 0:
-                    self._cost = float(amount)
+                if cost.get("currency") == "USD":
+                    self._cost = foreign.cost(cost.get("amount")) or self._cost
             case "session_info_update":
                 return self._retries(reading.retried(update, self._who, self._clock()))
         return False
@@ -279,7 +278,7 @@ class Session:
         self.stdin.write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
 
-_STOPS: dict[object, failures.Kind] = {"max_tokens": "invalid", "refusal": "invalid", "cancelled": "cut"}
+_STOPS: dict[str, failures.Kind] = {"max_tokens": "invalid", "refusal": "invalid", "cancelled": "cut"}
 
 
 class _Answer:

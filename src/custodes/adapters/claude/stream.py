@@ -62,9 +62,7 @@ class Stream:
     def usage(self) -> Usage | None:
         """The result's own account where there is one, else the sum of the messages that came."""
         if self.result is not None and (total := _usage(self.result.get("usage"))) is not None:
-            cost = self.result.get("total_cost_usd")
-            stated = isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0
-            return msgspec.structs.replace(total, cost_usd=float(cost) if stated else None)  # type: ignore[arg-type]  # stated says it is one
+            return msgspec.structs.replace(total, cost_usd=foreign.cost(self.result.get("total_cost_usd")))
         if self._message is None:
             return self._spent
         return native.added(self._spent, self._message[1])
@@ -75,7 +73,7 @@ class Stream:
             self._logged(line)
             return False
         event = foreign.mapping(foreign.decode(line))
-        self.session = foreign.text(event.get("session_id")) or self.session
+        self.session = foreign.name(event.get("session_id")) or self.session
         match event.get("type"):
             case "system":
                 return self._system(event)
@@ -101,10 +99,9 @@ class Stream:
         result = self.result
         if result is None or result.get("is_error") is False:
             return None
-        status = result.get("api_error_status")
         codes = (result.get("api_error_type"), result.get("api_error"), _code(self.error_word))
         return Trouble(
-            status=status if isinstance(status, int) else None,
+            status=foreign.status(result.get("api_error_status")),
             codes=tuple(code for code in codes if isinstance(code, str)),
             message=foreign.text(result.get("result"))[:8_000],
         )
@@ -118,9 +115,9 @@ class Stream:
     def _system(self, event: Mapping[str, Any]) -> bool:
         if event.get("subtype") != "api_retry":
             return False
-        status, attempt = event.get("error_status"), foreign.count(event.get("attempt")) or 1
+        status, attempt = foreign.status(event.get("error_status")), foreign.count(event.get("attempt")) or 1
         word = _code(foreign.text(event.get("error")))
-        self.retrying = Trouble(status=status if isinstance(status, int) else None, codes=(word,))
+        self.retrying = Trouble(status=status, codes=(word,))
         delay = event.get("retry_delay_ms")
         own = _NOT_STATED_MS * 2 ** min(attempt - 1, 10)
         self.delay_ms = int(delay) if isinstance(delay, int | float) and delay >= own else None
@@ -135,7 +132,7 @@ class Stream:
             self.error_word = word or self.error_word  # the runtime's own words, not the model's
             return
         self.retrying = self.delay_ms = None
-        self.model = foreign.text(message.get("model")) or self.model
+        self.model = foreign.name(message.get("model")) or self.model
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
             self._block(foreign.mapping(block))
@@ -148,11 +145,11 @@ class Stream:
             chars = len(foreign.text(block.get("text") or block.get("thinking")))
             self._speaks(chars)
         elif kind == "tool_use":
-            name = foreign.text(block.get("name"))
+            name = foreign.name(block.get("name"))
             self._speaks(0)
             if name != _ANSWER_TOOL:
                 self.tools = True
-                self._progress(Progress(kind="tool", tool=name[:100]))
+                self._progress(Progress(kind="tool", tool=name or None))
 
     def _speaks(self, chars: int) -> None:
         self.output_seen = True

@@ -16,8 +16,8 @@ from custodes.adapters import failures, foreign, native, waits
 from custodes.adapters.codex.reading import read
 from custodes.adapters.port import Failure, Progress, ProgressSink, Usage
 
-_RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d+)/\d+|waiting for network)\s*\((.*)\)$", re.DOTALL)
-_LOGGED = re.compile(rb"retrying sampling request \((\d+)/\d+ in ([0-9.]+)(ms|s|m)\)")
+_RETRY = re.compile(r"Reconnecting\.\.\. (?:([0-9]{1,9})/[0-9]+|waiting for network)\s*\((.*)\)$", re.DOTALL)
+_LOGGED = re.compile(rb"retrying sampling request \((\d{1,9})/\d+ in ([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)\)")
 _SECONDS = {b"ms": 0.001, b"s": 1.0, b"m": 60.0}
 _TRIES = {
     "limit": 1,
@@ -31,6 +31,8 @@ _TRIES = {
 }
 """At which announced retry, with nothing done yet, it is ended. A dropped stream is worth one of its own."""
 _REFUSED_AT_WORK = 3
+_MOST_RUNNING = 1_000
+"""Items that may be under way at once; of one beyond them its end is told as well as its start."""
 _NO_ACTIVITY = frozenset({"agent_message", "reasoning", "todo_list", "error"})
 """Items that are no tool: the model's words, its plan, the runtime's own warnings."""
 
@@ -64,7 +66,7 @@ class Stream:
         event = foreign.mapping(foreign.decode(line))
         match event.get("type"):
             case "thread.started":
-                self.thread = foreign.text(event.get("thread_id"))
+                self.thread = foreign.name(event.get("thread_id"))
             case "item.started" | "item.updated" | "item.completed" as kind:
                 self._item(kind, foreign.mapping(event.get("item")))
             case "turn.completed":
@@ -107,7 +109,7 @@ class Stream:
         return not self._ending
 
     def _item(self, event: str, item: Mapping[str, Any]) -> None:
-        kind = foreign.text(item.get("type"))
+        kind = foreign.name(item.get("type"))
         if not kind or kind == "error":
             return
         self._unreached, self._logged, self.wait_s = 0, False, None
@@ -116,7 +118,7 @@ class Stream:
             self.text = text
         if kind not in _NO_ACTIVITY:
             self.tools = True
-            self._tool(event, foreign.text(item.get("id")), kind)
+            self._tool(event, foreign.name(item.get("id")), kind)
         if not self.output_seen or text:
             self.output_seen = True
             self._progress(Progress(kind="output", chars=len(text)))
@@ -126,7 +128,7 @@ class Stream:
         begun = item in self._running
         if event == "item.completed":
             self._running.discard(item)
-        elif event == "item.started":
+        elif event == "item.started" and len(self._running) < _MOST_RUNNING:
             self._running.add(item)
         if not begun and event != "item.updated":
             self._progress(Progress(kind="tool", tool=kind))

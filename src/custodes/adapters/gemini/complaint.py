@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from custodes.adapters.foreign import decode, mapping, text
+from custodes.adapters.foreign import decode, digits, mapping, name, status, text
 
 _DUMP = re.compile(r"^Error when talking to Gemini API.*?\.json (?:_?(?P<name>\w+): )?(?P<message>.*)$")
 _RETRIED = re.compile(r"^Attempt [0-9]+ failed(?: with status (?P<status>[0-9]{3}))?[.:]")
@@ -65,14 +65,14 @@ class Complaint:
             return True
         return self.retries > MAX_RETRIES
 
-    def _field(self, name: str, value: str) -> None:
-        if name in ("status", "code") and value.isdigit() and 400 <= int(value) < 600:
-            self.status = self.status or int(value)
-        elif name == "retryDelayMs" and value.isdigit():
-            self.delay_ms = int(value)
-        elif name == "message":
+    def _field(self, field: str, value: str) -> None:
+        if field in ("status", "code"):
+            self.status = self.status or _failed(digits(value))
+        elif field == "retryDelayMs":
+            self.delay_ms = digits(value)
+        elif field == "message":
             self.cause = value[:8_000]
-        elif name == "reason":
+        elif field == "reason":
             self.reason = value[:200]
 
     def _collect(self, line: str) -> None:
@@ -90,11 +90,9 @@ class Complaint:
             said = mapping(decode("\n".join(self._json)))
             error = mapping(said.get("error"))
             if error:
-                self.session = text(said.get("session_id"))
+                self.session = name(said.get("session_id"))
                 self.message = text(error.get("message"))[:8_000] or self.message
-                code = error.get("code")
-                if isinstance(code, int) and 400 <= code < 600:
-                    self.status = code
+                self.status = _failed(error.get("code")) or self.status
                 self._body(self.message)
 
     def _body(self, message: str) -> None:
@@ -103,9 +101,13 @@ class Complaint:
         if start < 0:
             return
         error = mapping(mapping(decode(message[start:])).get("error"))
-        code = error.get("code")
-        if isinstance(code, int) and 400 <= code < 600:
-            self.status = code
         if error:
+            self.status = _failed(error.get("code")) or self.status
             self.reason = text(error.get("status"))[:200]
             self.cause = text(error.get("message"))[:8_000]
+
+
+def _failed(code: object) -> int | None:
+    """A status that says of a request that it failed."""
+    found = status(code)
+    return found if found is not None and found >= 400 else None

@@ -37,12 +37,12 @@ class Stream(Telling):
         event = foreign.mapping(foreign.decode(line))
         match event.get("type"):
             case "init":
-                self.session = foreign.text(event.get("session_id")) or None
-                self.model = foreign.text(event.get("model")) or None
+                self.session = foreign.name(event.get("session_id")) or None
+                self.model = foreign.name(event.get("model")) or None
             case "message" if event.get("role") == "assistant":
                 self.said(foreign.text(event.get("content")))
             case "tool_use":
-                name = foreign.text(event.get("tool_name"))
+                name = foreign.name(event.get("tool_name"))
                 self.tool(name, harmless=name in _HARMLESS)
             case "tool_result":
                 # What follows a tool is the answer; what came before it was said on the way.
@@ -67,7 +67,7 @@ class Stream(Telling):
         if self.ended is not None or not isinstance(said.get("response"), str):
             return
         self.ended = "success"
-        self.session = foreign.text(said.get("session_id")) or None
+        self.session = foreign.name(said.get("session_id")) or None
         self.said(said["response"])
         models = foreign.mapping(foreign.mapping(said.get("stats")).get("models"))
         tokens = {
@@ -93,6 +93,7 @@ class Stream(Telling):
         wrote = {
             name: foreign.count(foreign.mapping(stats).get("output_tokens")) or 0
             for name, stats in self.served.items()
+            if foreign.name(name)
         }
         if not wrote or wrote.get(asked):
             return asked if wrote else None

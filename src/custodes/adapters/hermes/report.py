@@ -46,8 +46,8 @@ def read_report(file: Path) -> Report:
         completed=_flag(said.get("completed")),
         failed=_flag(said.get("failed")),
         calls=foreign.count(said.get("api_calls")) or 0,
-        model=foreign.text(said.get("model")) or None,
-        session=foreign.text(said.get("session_id")) or None,
+        model=foreign.name(said.get("model")) or None,
+        session=foreign.name(said.get("session_id")) or None,
         failure=foreign.text(said.get("failure"))[:8_000],
         usage=usage if usage != Usage() else None,
     )
@@ -59,5 +59,4 @@ def _flag(value: object) -> bool | None:
 
 def _cost(value: object, status: object) -> float | None:
     """It says 0.0 where it knows no price, and that it is unknown beside it."""
-    known = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-    return float(value) if known and status not in (None, "unknown") else None  # type: ignore[arg-type]
+    return None if status in (None, "unknown") else foreign.cost(value)

@@ -42,8 +42,7 @@ class Answer:
             return 0
         if chunk.get("error"):
             self.error = chunk["error"]
-        if isinstance(model := chunk.get("model"), str) and model:
-            self.model = model
+        self.model = foreign.name(chunk.get("model")) or self.model
         if isinstance(usage := chunk.get("usage"), Mapping):
             self.usage = _usage(usage)
         choices = chunk.get("choices")

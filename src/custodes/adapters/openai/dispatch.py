@@ -13,7 +13,7 @@ import msgspec
 
 from custodes.adapters import failures, waits
 from custodes.adapters.descriptor import Descriptor, is_loopback, url_problem
-from custodes.adapters.foreign import decode
+from custodes.adapters.foreign import decode, unfenced
 from custodes.adapters.openai.answer import DONE_REASONS, Answer, TooLongError
 from custodes.adapters.openai.events import Events
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
@@ -241,10 +241,9 @@ async def _said(response: httpx2.Response) -> failures.Said:
     return failures.said_by(decode(text, text), response.headers, status=response.status_code)
 
 
-def _structured(text: str) -> Any:
+def _structured(answer: str) -> Any:
     """The answer as JSON, also where the model put it into a fence; None where it is none."""
-    fenced = re.fullmatch(r"```(?:json)?\s*\n(.*)\n```", text, re.DOTALL)
-    return decode(fenced[1] if fenced else text)
+    return decode(unfenced(answer))
 
 
 def runtime(descriptor: Descriptor) -> OpenAIRuntime:

@@ -86,7 +86,7 @@ def told(error: Mapping[str, Any], who: str, now: datetime) -> Failure:
     message = foreign.text(data.get("message"))
     body = foreign.decode(foreign.text(data.get("responseBody")))
     inner = foreign.mapping(foreign.mapping(body).get("error"))
-    status = foreign.count(data.get("statusCode"))
+    status = foreign.status(data.get("statusCode"))
     headers = {str(key): str(value) for key, value in foreign.mapping(data.get("responseHeaders")).items()}
     codes = tuple(
         code for code in (inner.get("code"), inner.get("type"), inner.get("status")) if isinstance(code, str)

@@ -14,14 +14,9 @@ import re
 
 from custodes.adapters import failures, foreign, waits
 
-_FAILED = re.compile(r'\slevel=ERROR\s.*\smessage="stream error"\s.*?\serror\.error=(?P<said>".*")\s*$')
-_TOOL = re.compile(
-    r"\slevel=INFO\s.*\smessage=evaluated permission=(?P<tool>[\w.-]+)\s.*\saction\.action=allow\b"
-)
-_SESSION = re.compile(r"\s(?:message=created id|session\.id)=(?P<session>ses_\w+)\s")
-_ASKED = re.compile(
-    r"\smessage=stream providerID=(?P<provider>\S+) modelID=(?P<model>\S+)\s.*\ssmall=false\s"
-)
+_SESSION = re.compile(r"\s(?:message=created id|session\.id)=(?P<session>ses_\w{1,100})\s")
+_ASKED = re.compile(r"(?P<provider>\S{1,100}) modelID=(?P<model>\S{1,100})\s")
+_TOOL = re.compile(r"[\w.-]{1,100}(?=\s)")
 _AT_ONCE = frozenset({"limit", "billing"})
 _TOLD = frozenset({"auth", "invalid"})
 """These it does not try again, but tells on standard output, with more than words."""
@@ -44,13 +39,16 @@ class Log:
         self.tool = ""
         if self.session is None and (match := _SESSION.search(line)):
             self.session = match["session"]
-        if match := _ASKED.search(line):
+        asked = _after(line, " message=stream providerID=")
+        tool = _after(line, " level=INFO ", " message=evaluated permission=")
+        failed = _after(line, " level=ERROR ", ' message="stream error" ', " error.error=")
+        if " small=false " in asked and (match := _ASKED.match(asked)):
             self.model = f"{match['provider']}/{match['model']}"
-        elif match := _TOOL.search(line):
-            self.tool = match["tool"]
-        elif (match := _FAILED.search(line)) and " small=true " not in line:
+        elif " action.action=allow" in tool and (match := _TOOL.match(tool)):
+            self.tool = match[0]
+        elif (said := failed.strip()).startswith('"') and said.endswith('"') and " small=true " not in line:
             self.failed += 1
-            said = foreign.text(foreign.decode(match["said"])) or match["said"].strip('"')
+            said = foreign.text(foreign.decode(said)) or said.strip('"')
             self.message = said.partition(": ")[2][:8_000] or said[:8_000]
             self.kind = failures.kind_of_text(self.message, waits.now())
             if "unable to connect" in self.message.lower():
@@ -59,3 +57,11 @@ class Log:
                 self.kind = "cut"
             return self.kind in _AT_ONCE or (self.failed > 1 and self.kind not in _TOLD)
         return False
+
+
+def _after(line: str, *marks: str) -> str:
+    """What follows the marks, which stand in this order; "" where one is missing. In one pass: an expression
+    with gaps between them takes the square or the cube of a line that repeats them."""
+    for mark in marks:
+        line = line.partition(mark)[2]
+    return line

@@ -32,7 +32,7 @@ class Stream(Telling):
 
     def output_line(self, line: bytes) -> bool:
         event = foreign.mapping(foreign.decode(line))
-        self.session = foreign.text(event.get("sessionID")) or self.session
+        self.session = foreign.name(event.get("sessionID")) or self.session
         part = foreign.mapping(event.get("part"))
         match event.get("type"):
             case "step_start":
@@ -44,7 +44,7 @@ class Stream(Telling):
             case "reasoning":
                 self.progress(Progress(kind="output", chars=len(foreign.text(part.get("text")))))
             case "tool_use":
-                self.tool(foreign.text(part.get("tool")))
+                self.tool(foreign.name(part.get("tool")))
             case "step_finish":
                 self._finished(part)
             case "error" if self.error is None:
@@ -53,11 +53,10 @@ class Stream(Telling):
 
     def _finished(self, part: Mapping[str, Any]) -> None:
         self.reason = foreign.text(part.get("reason"))
-        cost = part.get("cost")
         used = Usage(
             **_tokens(foreign.mapping(part.get("tokens"))),
             # It says 0 where it knows no price.
-            cost_usd=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
+            cost_usd=foreign.cost(part.get("cost")) or None,
         )
         self.used(used)
 

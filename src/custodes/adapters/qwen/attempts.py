@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import re
 
+from custodes.adapters import foreign
 from custodes.adapters.failures import Said
 
 MAX_RETRIES = 2
 """At the announcement of which retry it is ended: the first may still mend it within a second or two."""
 
 _ATTEMPT = re.compile(
-    r"\] \[RETRY\] Attempt (?P<number>[0-9]+) failed(?: with status (?P<status>[0-9]{3}))?\. Retrying"
-    r"(?: after explicit delay of (?P<delay>[0-9]+)ms)?"
+    r"\] \[RETRY\] Attempt (?P<number>[0-9]{1,9}) failed(?: with status (?P<status>[0-9]{3}))?\. Retrying"
+    r"(?: after explicit delay of (?P<delay>[0-9]{1,18})ms)?"
 )
 _STREAM = re.compile(r"\] Rate limit retry scheduled\b")
 _FIELD = re.compile(r"^\s+(?P<name>\w+): (?P<value>[0-9]+|'.*'|\".*\"|`.*`),?$")
@@ -66,10 +67,10 @@ class Attempts:
 
     def _field(self, name: str, value: str) -> None:
         match name:
-            case "statusCode" if value.isdigit():
-                self.status = int(value)
-            case "retryDelayMs" if value.isdigit():
-                self.delay_ms = int(value)
+            case "statusCode":
+                self.status = foreign.status(foreign.digits(value)) or self.status
+            case "retryDelayMs":
+                self.delay_ms = foreign.digits(value)
             case "providerCode":
                 self.code = value[:200]
             case "providerMessage":

@@ -46,10 +46,10 @@ class Stream:
         return self.too_long
 
     def _event(self, event: Mapping[str, Any]) -> None:
-        self.session = foreign.text(event.get("session_id")) or self.session
+        self.session = foreign.name(event.get("session_id")) or self.session
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
-                self.model = foreign.text(event.get("model")) or None
+                self.model = foreign.name(event.get("model")) or None
             case "system" if event.get("subtype") == "retry":
                 self._progress(Progress(kind="retrying"))
             case "stream_event":
@@ -68,14 +68,14 @@ class Stream:
             self._progress(Progress(kind="output", chars=len(said)))
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        self.model = foreign.text(message.get("model")) or self.model
+        self.model = foreign.name(message.get("model")) or self.model
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
             part = foreign.mapping(block)
-            name = foreign.text(part.get("name"))
+            name = foreign.name(part.get("name"))
             if part.get("type") == "tool_use" and name != "structured_output":
                 self.tools = self.output_seen = True
-                self._progress(Progress(kind="tool", tool=name[:100] or None))
+                self._progress(Progress(kind="tool", tool=name or None))
             elif part.get("type") == "text" and not self.output_seen:
                 self._whole(foreign.text(part.get("text")))
 
