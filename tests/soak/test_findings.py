@@ -125,6 +125,21 @@ def test_an_overspent_budget_is_found() -> None:
     assert bounds(findings.overspent(record(plans=[over]))) == [0, 0]
 
 
+def test_a_budget_that_only_its_ledger_keeps_is_found() -> None:
+    plans = record(plans=[plan(spent=(1, 100), children=1, tokens=100)])
+    begun = {"what": "begun", "key": "p/0", "end": "well"}
+    others = {**begun, "key": "p0/1"}
+    nothing = {**begun, "end": "limit"}
+    assert bounds(findings.overdrawn(plans, [begun, others, nothing], 100)) == []
+    assert bounds(findings.overdrawn(plans, [begun, begun], 100)) == [0]
+    assert bounds(findings.overdrawn(plans, [begun, {**nothing, "key": "p/1"}], 100)) == [0]
+
+
+def test_a_torn_line_of_a_log_is_found() -> None:
+    assert bounds(findings.lines_whole("log", b'{"a": 1}\n{"b": 2}\n{"half')) == []  # it is being written
+    assert bounds(findings.lines_whole("log", b'{"a": 1}\n{"ha{"b": 2}\n')) == [0]
+
+
 def test_a_step_is_told_as_it_went() -> None:
     plans = [plan()]
     lied = record(plans=plans, steps=[step("failed", failure={"outcome": "known_failed"})])

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from support.soak.program import STATED
 from support.soak.record import Record, Row
 
 START_S = 60.0
@@ -104,6 +105,29 @@ def overspent(record: Record) -> Iterator[Finding]:
         for limit, spent in (("children", ledger["children"]), ("tokens", ledger["spent"]["tokens"])):
             if budget.get(limit) is not None and spent > budget[limit]:
                 yield Finding(f"plan {row['name']} spent {spent} of {budget[limit]} {limit}")
+
+
+def overdrawn(record: Record, journal: Iterable[Row], estimate: int) -> Iterator[Finding]:
+    """Budgets that do not hold for what really ran, whatever the ledger says. Each attempt was reckoned at
+    ``estimate`` tokens at least, and one that says of itself that it did nothing costs none."""
+    begun = [line for line in journal if line["what"] == "begun"]
+    for row in record.of("plans"):
+        budget = row["ledger"]["budget"]
+        its = [line for line in begun if line["key"].startswith(f"{row['name']}/")]
+        children = len({line["key"] for line in its})
+        tokens = estimate * sum(line["end"] not in STATED for line in its)
+        for limit, used in (("children", children), ("tokens", tokens)):
+            if budget.get(limit) is not None and used > budget[limit]:
+                yield Finding(f"plan {row['name']} ran {used} {limit}, of {budget[limit]}")
+
+
+def lines_whole(name: str, content: bytes) -> Iterator[Finding]:
+    """Of a log that several processes write, each line is a document."""
+    for number, line in enumerate(content.split(b"\n")[:-1]):
+        try:
+            json.loads(line)
+        except ValueError:
+            yield Finding(f"{name}, line {number + 1} is torn: {line[:200]!r}")
 
 
 def untold(

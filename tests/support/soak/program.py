@@ -52,7 +52,14 @@ class Journal:
         self._folder = folder
 
     def tell(self, what: str, deed: Deed, **more: Any) -> None:
-        line = {"what": what, "key": deed["key"], "run": os.environ.get(RUN), "pid": os.getpid(), **more}
+        line = {
+            "what": what,
+            "key": deed["key"],
+            "end": deed["end"],
+            "run": os.environ.get(RUN),
+            "pid": os.getpid(),
+            **more,
+        }
         with (self._folder / "journal").open("ab", buffering=0) as file:
             file.write(json.dumps(line).encode() + b"\n")
 

@@ -17,10 +17,12 @@ from custodes.supervision.record.owner_identity import Owner, proven_dead
 from support.soak import findings
 from support.soak.crew import Crew
 from support.soak.findings import Finding, Marked
+from support.soak.plans import ESTIMATE
 from support.soak.project import FOREIGN
 from support.soak.record import Record, Row, integrity, look
 
 EVERY_S = 1.5
+LOGS = ("supervisor.log", "extensions-audit.log")
 RUN = "CUSTODES_RUN"
 
 
@@ -61,6 +63,9 @@ class Watch:
         place = self._crew.place
         yield from findings.settings(place.settings.read_text(), FOREIGN)
         before = list(self._journal())
+        for name in LOGS:
+            if (log := place.settings.with_name(name)).exists():
+                yield from findings.lines_whole(name, log.read_bytes())
         marked = list(_marked(self._crew.struck, str(place.folder)))
         try:
             record = look(place.database)
@@ -81,6 +86,7 @@ class Watch:
         yield from findings.left_open(record, _alive)
         yield from findings.orphans(record, marked, _alive)
         yield from findings.overspent(record)
+        yield from findings.overdrawn(record, before, ESTIMATE)
         yield from findings.untold(record, before, journal, excused)
         yield from findings.changed_ends(self._ended, record)
         yield from self._rising(record)
