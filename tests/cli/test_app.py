@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from custodes.cli.console import main
 from support.cos import Cos
 from support.program import running
 
@@ -105,6 +106,19 @@ def test_asking_for_the_version_alone_loads_no_command_and_says_the_same(cos: Co
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stderr == "0\n"
     assert run.stdout == cos("--version").out
+
+
+def test_on_a_system_on_which_it_does_not_run_every_command_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(sys, "argv", ["cos", "dispatch", "--role", "reviewer", "x"])
+    assert main() == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.startswith("cos: on this system (win32) nothing proves that a child's processes are gone")
+    monkeypatch.setattr(sys, "argv", ["cos", "--version"])
+    assert main() == 0
 
 
 def test_a_commands_start_does_not_read_the_packages_metadata() -> None:

@@ -7,6 +7,7 @@ import sys
 
 import custodes
 from custodes.cli.output import CLOSED_PIPE, DONE, FAILED, UnwritableError, complain, write
+from custodes.system import unsupported
 
 
 def main() -> int:
@@ -34,6 +35,9 @@ def _run(words: list[str]) -> int:
     if words == ["--version"]:  # asked by scripts at every start, and needs no command
         write(version())
         return DONE
+    if why := unsupported(sys.platform):
+        complain(f"cos: {why}")
+        return FAILED
     from custodes.cli.app import call
 
     return call(words)

@@ -74,3 +74,11 @@ def test_this_moment_is_read_from_the_clocks_of_this_boot() -> None:
     assert one.boot == other.boot == boot_id()
     assert other.uptime >= one.uptime >= 0
     assert abs(one.wall - time.time()) < 3600
+
+
+def test_a_system_without_proof_of_processes_is_told_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    with pytest.raises(RuntimeError, match=r"on this system \(win32\) nothing proves .* WSL on Windows"):
+        boot_id.__wrapped__()

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from custodes.system import unsupported
+
 
 class Now(msgspec.Struct, frozen=True):
     """A moment: which boot, ``uptime`` in seconds since it, ``wall`` in seconds since the epoch."""
@@ -63,10 +65,14 @@ def whole_seconds(seconds: float) -> int:
 
 @functools.cache
 def boot_id() -> str:
-    """What names this boot of this machine."""
+    """What names this boot of this machine.
+
+    :raises RuntimeError: the system is one on which this does not run.
+    """
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    # macOS; elsewhere the command is missing, and so is the proof this product needs of processes.
+    if why := unsupported(sys.platform):
+        raise RuntimeError(why)
     asked = subprocess.run(
         ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=True
     )
