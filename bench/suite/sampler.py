@@ -21,7 +21,9 @@ INTERVAL_S = 0.001
 
 
 class Sampler:
-    """
+    """Make it before the threads that it is to look at: they then leave the timer's signal to the main
+    thread, which would not wake for one that another thread took.
+
     :param placed: what a stack, its innermost frame given, is counted as; any number of names.
     """
 
@@ -34,6 +36,7 @@ class Sampler:
         self._placed = placed
         self._last: dict[int, float] = {}
         self._collects = 0.0
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
 
     @contextmanager
     def looking(self) -> Iterator[None]:
@@ -42,6 +45,7 @@ class Sampler:
         handler = signal.signal(signal.SIGPROF, self._look)
         gc.callbacks.append(self._collected)
         self._last = dict(_used())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
         signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
         try:
             yield
@@ -49,6 +53,7 @@ class Sampler:
             signal.setitimer(signal.ITIMER_PROF, 0)
             gc.callbacks.remove(self._collected)
             signal.signal(signal.SIGPROF, handler)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             self.total += time.process_time() - before
 
     def _look(self, _: int, frame: FrameType | None) -> None:
