@@ -33,6 +33,8 @@ def measures(quick: bool) -> Iterator[Measure]:
     yield Measure("stream", children, "parts a second that tell of them", key="parts", rounds=2)
     yield Measure("stream", children, "from the last commit until it is told", key="lag_s", rounds=2)
     yield Measure("stream", children, "memory of the Hub after it", key="bytes", rounds=2)
+    yield Measure("browser", children, "row changes a second that chromium follows", key="changes", rounds=2)
+    yield Measure("browser", children, "from the last commit until chromium shows it", key="lag_s", rounds=2)
     yield Measure(
         "work",
         WORK,

@@ -15,10 +15,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import httpx2
@@ -31,6 +33,9 @@ from custodes.store import Database
 from custodes.supervision.record import records
 from custodes.supervision.record.records import AttemptRow
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 BIG = "big"
 LAST = "the last change"
@@ -129,27 +134,53 @@ def processor_of(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)  # its CPU clock's number, by clock_getcpuclockid(3)
 
 
-def paint(path: str, children: int) -> Figures:
-    """The first contentful paint in a real browser; the second of two, as of a person who looks again.
-
-    :raises RuntimeError: there is no browser.
-    """
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """:raises RuntimeError: there is none."""
     program = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if program is None or importlib.util.find_spec("playwright") is None:
         raise RuntimeError("there is no chromium (scripts/browser installs one)")
     from playwright.sync_api import sync_playwright
 
-    script = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
-    with project(rows(children)) as here, hub(here) as (address, _), sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def paint(path: str, children: int) -> Figures:
+    """The first contentful paint in a real browser; the second of two, as of a person who looks again.
+
+    :raises RuntimeError: there is no browser.
+    """
+    script = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+    with project(rows(children)) as here, hub(here) as (address, _), chromium() as browser:
         for _again in range(2):
             shown = browser.new_context().new_page()
             shown.goto(address + path)
             while (painted := shown.evaluate(script)) is None:
                 shown.wait_for_timeout(10)
             shown.context.close()
-        browser.close()
     return {"paint_s": painted / 1e3}
+
+
+def browsed(children: int) -> Figures:
+    """How many row changes a second a real browser follows, and how far behind its page is at their end.
+
+    :raises RuntimeError: there is no browser.
+    """
+    known = rows(children)
+    with project(known) as here, hub(here) as (address, _), chromium() as browser:
+        shown = browser.new_page()
+        shown.goto(f"{address}/conversations/{BIG}")
+        shown.wait_for_function("() => document.getElementById('link').textContent === 'Live'")
+        with ThreadPoolExecutor(1) as writer:  # in this thread runs the browser's loop
+            changes = writer.submit(anyio.run, write_changes, here, known).result()
+        written = time.perf_counter()
+        shown.wait_for_function(f"() => document.body.textContent.includes({LAST!r})", timeout=60_000)
+        return {"changes": changes / STREAM_S, "lag_s": time.perf_counter() - written}
 
 
 def stream(children: int) -> Figures:
@@ -236,6 +267,7 @@ def main() -> None:
             **{name: partial(page, path) for name, path in pages.items()},
             **{f"paint {name}": partial(paint, path) for name, path in pages.items()},
             "stream": stream,
+            "browser": browsed,
         },
         "alone": {"work": partial(work, followed=False)},
         "followed": {"work": partial(work, followed=True)},

@@ -2,91 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import anyio
 import pytest
 from playwright.sync_api import Browser, expect
 
-from custodes.adapters.registry import Registry
-from custodes.policy.catalog import Catalog
-from custodes.policy.patch import PolicyPatch, TargetPatch
+from custodes.policy.patch import PolicyPatch
 from custodes.policy.policy import Policy, Target
 from custodes.policy.settings import Settings
 from support import chromium
-from support.cos import Cos, Tiered
-from support.hub import put_on_record
+from support.beside import beside, both, elsewhere, models, policy, typed, work
+from support.cos import Tiered
 from support.tabs import Tab, browser, hub, tab
 
-from .test_live import row
+__all__ = ["both", "browser", "hub", "models", "tab"]
 
-__all__ = ["browser", "hub", "tab"]
 pytestmark = pytest.mark.full
-
-PROGRAM = """\
-import json, os, sys, time
-from pathlib import Path
-
-what = sys.argv[1]
-sys.stdin.read()
-if what == "sick" and Path("sick").exists():
-    print("rate limit reached, retry after 4 seconds", file=sys.stderr)
-    sys.exit(1)
-while what == "slow" and not Path("go").exists():
-    time.sleep(0.05)
-print(json.dumps({"summary": "<script>document.title='owned'</script>"}))
-"""
-
-
-@pytest.fixture
-def models(project: Path, cos: Cos) -> Path:
-    """One adapter whose models are small programs, each in a pool of its own; supervision is on."""
-    folder = project / ".coding-os" / "adapters" / "command"
-    folder.mkdir(parents=True)
-    (folder / "program.py").write_text(PROGRAM)
-    lines = "".join(
-        f"  - {{id: {name}, bucket: {name}, argv: [{sys.executable}, {folder / 'program.py'}, {name}]"
-        f"{', default: true' if name == 'well' else ''}}}\n"
-        for name in ("well", "sick", "slow")
-    )
-    (folder / "adapter.yaml").write_text(f"models:\n{lines}")
-    (project / ".coding-os.yaml").write_text("agents: [command]\n")
-    assert cos("adapters", "trust", "command").code == 0
-    assert cos("supervision", "enable").code == 0
-    return project
-
-
-@pytest.fixture
-def both(project: Path, cos: Cos) -> Path:
-    """Three configured adapters, of which one is not installed."""
-    binaries = project.parent / "bin"
-    binaries.mkdir()
-    for name in ("claude", "codex"):
-        (binaries / name).write_text("#!/bin/sh\necho 99.0.0\n")
-        (binaries / name).chmod(0o755)
-    (project / ".coding-os.yaml").write_text("agents: [claude, codex, hermes]\n")
-    assert cos("supervision", "enable").code == 0
-    return project
-
-
-def policy(project: Path) -> Policy:
-    return Settings(project).read().policy
-
-
-def work(project: Path, *words: str) -> subprocess.Popen[bytes]:
-    """`cos dispatch` in a process of its own, as a host beside the Hub."""
-    cos = [sys.executable, "-m", "custodes.cli"]
-    command = [*cos, "dispatch", "-d", str(project), "--role", "analyst", *words]
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=dict(os.environ)
-    )
-
 
 # -- Settings
 
@@ -174,7 +106,7 @@ def test_a_refused_value_stays_with_the_reason_beside_it(tab: Callable[..., Tab]
 
 
 def test_two_browsers_and_the_command_line_edit_at_once_and_nobody_writes_over_anybody(
-    tab: Callable[..., Tab], both: Path, cos: Cos
+    tab: Callable[..., Tab], both: Path
 ) -> None:
     first, second = tab(), tab()
     first.open("/settings")
@@ -193,7 +125,7 @@ def test_two_browsers_and_the_command_line_edit_at_once_and_nobody_writes_over_a
     expect(mine.locator(".both dd")).to_have_text(["7", "5"])
     assert policy(both).max_parallel == 7
 
-    elsewhere(both, PolicyPatch(max_parallel=8))
+    typed(both, "supervision", "set", "--max-parallel", "8")
     mine.get_by_role("button", name="Save mine over it").click()
     expect(mine.locator(".both dd")).to_have_text(["8", "5"])
     mine.get_by_role("button", name="Save mine over it").click()
@@ -201,90 +133,40 @@ def test_two_browsers_and_the_command_line_edit_at_once_and_nobody_writes_over_a
     assert policy(both).max_parallel == 5
     expect(theirs.get_by_label("Attempts at once")).to_have_value("5")
 
-    elsewhere(both, PolicyPatch(mode="suggest", roles={"analyst": TargetPatch(effort="low")}))
+    typed(both, "supervision", "set", "--mode", "suggest", "--role", "analyst", "--role-effort", "low")
     for each in (first, second):
         expect(each.page.get_by_label("Mode", exact=True)).to_have_value("suggest")
         expect(each.section("role-analyst").get_by_label("Effort")).to_have_value("low")
 
 
-def elsewhere(project: Path, change: PolicyPatch) -> None:
-    """A change by another program."""
-    Settings(project).patch(change, Catalog.of(Registry.discover(project), readiness=False))
-
-
-# -- Adapters and runs
-
-
-def test_a_limit_counts_down_the_fallback_is_seen_and_the_probe_heals(
-    tab: Callable[..., Tab], models: Path
+def test_what_two_browsers_and_three_terminals_save_in_the_same_moment_is_all_there(
+    tab: Callable[..., Tab], both: Path
 ) -> None:
-    elsewhere(models, PolicyPatch(fallback_policy="same_adapter_default"))
-    (models / "sick").touch()
     first, second = tab(), tab()
-    pools = first.open("/adapters")
-    runs = second.open("/runs")
-    expect(runs.get_by_text("Nothing ran here yet")).to_be_visible()
-    with work(models, "--model", "sick", "look") as host:
-        pool = pools.get_by_role("row", name=re.compile("command:sick"))
-        expect(pool).to_contain_text("cooling down")
-        expect(pool.locator(".countdown")).to_have_text(re.compile(r"^[1-4] s$"))
-        host.wait(60)
-    expect(pool).to_contain_text("the next to ask is its probe")
-
-    runs.locator(".conversation h2 a").click()
-    tree = runs.locator(".row")
-    expect(tree).to_contain_text("capacity")
-    expect(tree.locator(".chip.model")).to_have_text("well")
-    expect(tree).to_contain_text("done")
-
-    (models / "sick").unlink()
-    with work(models, "--model", "sick", "look") as host:
-        host.wait(60)
-    expect(pool).to_contain_text("healthy")
-
-
-def test_clearing_a_pool_asks_first(tab: Callable[..., Tab], models: Path) -> None:
-    (models / "sick").touch()
-    with work(models, "--model", "sick", "look") as host:
-        host.wait(60)
-    page = tab().open("/adapters")
-    row = page.get_by_role("row", name=re.compile("command:sick"))
-    expect(row.get_by_role("button", name="Clear it")).to_be_hidden()
-    row.get_by_label("Clear command:sick").click()
-    row.get_by_role("button", name="Clear it").click()
-    expect(row).to_contain_text("healthy")
-    assert '"hub"' in (models / ".coding-os" / "extensions-audit.log").read_text()
-
-
-def test_a_child_appears_by_itself_is_cancelled_from_the_page_and_its_text_is_text(
-    tab: Callable[..., Tab], models: Path
-) -> None:
-    page = tab().open("/runs")
-    with work(models, "--model", "slow", "look") as host:
-        expect(page.locator(".conversation")).to_contain_text("running")
-        page.locator(".conversation h2 a").click()
-        row = page.locator(".row")
-        expect(row.locator("[data-elapsed]")).to_have_text(re.compile(r"^\d+ s$"))
-        row.get_by_text("Cancel …").click()
-        row.get_by_role("button", name="Cancel it").click()
-        expect(row.locator(".badge").first).to_have_text("cancelled")
-        host.wait(60)
-
-
-def test_what_a_child_is_called_is_text_also_where_it_comes_live(
-    tab: Callable[..., Tab], models: Path
-) -> None:
-    with work(models, "look") as host:
-        host.wait(60)
-    page = tab().open("/conversations/c")
-    hostile = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
-    hostile_row = row("a", name=hostile, adapter=hostile, model=hostile, reason=hostile)
-    with ThreadPoolExecutor(1) as other:  # in this thread runs the browser's loop
-        other.submit(lambda: anyio.run(put_on_record, models, [hostile_row])).result()
-    expect(page.locator(".row .name")).to_have_text(hostile)
-    page.locator(".row .name").click()
-    expect(page.get_by_role("heading", name="Attempt 1")).to_be_visible()
-    assert "owned" not in page.title()
+    for each in (first, second):
+        each.open("/settings")
+    first.section("limits").get_by_label("Attempts at once").fill("5")
+    second.section("cooldown").get_by_label("First wait").fill("17")
+    terminals = [
+        beside(both, "supervision", "set", *words)
+        for words in (
+            ("--max-live", "33"),
+            ("--mode", "adaptive"),
+            ("--role", "analyst", "--role-effort", "low"),
+        )
+    ]
+    first.section("limits").get_by_role("button", name="Save").click()
+    second.section("cooldown").get_by_role("button", name="Save").click()
+    for each, section in ((first, "limits"), (second, "cooldown")):
+        expect(each.section(section).get_by_text("Saved", exact=True)).to_be_visible()
+    assert [terminal.wait(60) for terminal in terminals] == [0, 0, 0]
+    now = policy(both)
+    assert (now.max_parallel, now.cooldown.default_seconds, now.max_live) == (5, 17, 33)
+    assert (now.mode, now.roles) == ("adaptive", {"analyst": Target(effort="low")})
+    for each in (first, second):
+        expect(each.section("limits").get_by_label("Attempts at once")).to_have_value("5")
+        expect(each.section("limits").get_by_label("Begun and not ended")).to_have_value("33")
+        expect(each.section("cooldown").get_by_label("First wait")).to_have_value("17")
 
 
 # -- For everybody
