@@ -9,9 +9,8 @@ import pytest
 
 from custodes.adapters.port import ProfileSetting
 from custodes.overseer.by_hand import RefusalKind, SwitchOrder, SwitchRefused
-from custodes.overseer.endpoint import endpoints
 from custodes.overseer.overseer import Overseer
-from support.overseen import GOOD, World, status, world
+from support.overseen import GOOD, status, world
 from support.overseer import config
 
 pytestmark = pytest.mark.anyio
@@ -247,17 +246,11 @@ async def test_other_profiles_are_not_moved_on_what_was_last_known(tmp_path: Pat
     async with world(tmp_path, config(fallback_matrix=rows)) as w:
         await w.tick()
         w.answers["a"] = status(402)
-        for each in ("a", "b"):
-            await heard(w, each)
+        await w.hear("a")
         await w.overseer.switch(order("b/two"))
         assert (w.model("w"), w.model("v")) == ("b/two", "a/one")
         await w.tick()
         assert w.model("v") == "b/two"
-
-
-async def heard(w: World, name: str) -> None:
-    (endpoint,) = (each for each in endpoints(w.config) if each.name == name)
-    await w.overseer.hear(endpoint, await w.ask(endpoint, 15))
 
 
 @pytest.mark.parametrize("switched", [False, True])

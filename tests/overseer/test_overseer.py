@@ -226,6 +226,36 @@ async def test_one_of_two_behind_one_address_whose_model_is_no_longer_listed_is_
         assert (await w.active())[0].error_code == "absent"
 
 
+async def test_an_answer_has_only_those_profiles_read_that_may_work_on_its_provider(tmp_path: Path) -> None:
+    rows = {
+        "w": {"primary": "a/one", "fallbacks": ["b/two"]},
+        "v": {"primary": "b/two"},
+        "u": {"primary": "b/two", "last_resort": "c"},
+    }
+    async with world(tmp_path, config(fallback_matrix=rows)) as w:
+        read: dict[str, list[str]] = {}
+        await w.tick()
+        for name in "abc":
+            w.shelf.reads.clear()
+            await w.hear(name)
+            await w.overseer.act()
+            read[name] = sorted(w.shelf.reads)
+        assert read == {"a": ["w"], "b": ["u", "v", "w"], "c": ["u"]}
+
+
+async def test_a_profile_that_is_due_by_the_clock_alone_is_read_before_it_moves(tmp_path: Path) -> None:
+    async with world(tmp_path, config()) as w:
+        w.answers["a"] = status(402)
+        await w.tick(60)
+        w.answers["a"] = GOOD
+        await w.ticks(3, 60)
+        w.seconds += 3_600
+        w.shelf.set_by_hand("w", "their/own")
+        await w.overseer.act()
+        assert w.model() == "their/own"
+        assert w.overseer.records["w"].hand == "their/own"
+
+
 async def test_a_later_wait_moves_the_expected_recovery(tmp_path: Path) -> None:
     async with world(tmp_path, config()) as w:
         w.answers["a"] = status(429, headers={"retry-after": "600"})

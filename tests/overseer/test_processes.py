@@ -173,6 +173,29 @@ def test_the_overseer_that_runs_switches_what_another_process_asks_for_and_leave
         running.communicate()
 
 
+@pytest.mark.parametrize("setting", ["before", "after"], indirect=True)
+def test_who_asked_an_overseer_that_is_killed_in_the_middle_of_it_has_it_done_all_the_same(
+    setting: Setting,
+) -> None:
+    setting.providers[0].status = 200
+    gate = setting.folder / "gate"
+    running = setting.start("run")
+    assert running.stdout is not None
+    assert "watching" in running.stdout.readline()
+    os.mkfifo(gate)
+    asking = setting.start("switch", "w", "b/two")
+    gate.read_bytes()
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    gate.unlink()
+    out, err = asking.communicate(timeout=120)
+    assert (asking.returncode, setting.model) == (0, "b/two"), err
+    assert "held there" in out
+    assert [(each.cause, each.by, each.status) for each in setting.incidents()] == [
+        ("hand:a:w", "cli", "active")
+    ]
+
+
 @pytest.mark.parametrize("setting", ["never"], indirect=True)
 def test_of_many_persons_at_once_each_is_answered_and_none_is_lost(setting: Setting) -> None:
     setting.providers[0].status = 200

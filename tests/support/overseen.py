@@ -43,11 +43,13 @@ class Shelf:
         self.profiles = profiles
         self.deaf: set[str] = set()
         self.broken: set[str] = set()
+        self.reads: list[str] = []
         self.switches: list[tuple[str, str, str]] = []
         self.before_switch: Callable[[str], None] = lambda _: None
         self.after_switch: Callable[[str], None] = lambda _: None
 
     async def read(self, profile: str) -> ProfileSetting:
+        self.reads.append(profile)
         if profile in self.broken or profile not in self.profiles:
             raise SwitchError(f"there is no profile '{profile}'")
         return self.profiles[profile]
@@ -107,6 +109,11 @@ class World:
         method = "POST" if endpoint.probe == "completion" else "GET"
         self.asked.append((self.seconds, endpoint.name, method))
         return self.answers.get(endpoint.name, GOOD)
+
+    async def hear(self, name: str) -> None:
+        """One endpoint, by its first provider's name, is asked and heard."""
+        (endpoint,) = (each for each in endpoints(self.config) if each.name == name)
+        await self.overseer.hear(endpoint, await self.ask(endpoint, self.config.health_timeout))
 
     async def tick(self, after: float = 300.0) -> tuple[Decision, ...]:
         """One round, and then ``after`` seconds go by."""

@@ -167,15 +167,16 @@ class Overseer:
 
     async def _looked(self) -> tuple[Decision, ...]:
         """The decisions, with every profile that is to move just read."""
-        read: set[str] = set()
-        while unread := self._unread - read:
+        unread, read = self._unread, set[str]()
+        while True:
             await self._profiles.read(unread, self.watches)
             read |= unread
             decisions = self.decisions()
             # A cooldown, or the wait before another try, may be over without anything being heard.
-            self._unread |= {decision.profile for decision in decisions if decision.to is not None}
-        self._unread = set(self._profiles.begun)
-        return self.decisions()
+            unread = {decision.profile for decision in decisions if decision.to is not None} - read
+            if not unread:
+                self._unread = set(self._profiles.begun)
+                return decisions
 
     def decisions(self) -> tuple[Decision, ...]:
         """What would be done with each profile, as it was last read."""
