@@ -128,7 +128,7 @@ def _known(error: BaseException) -> CliError | None:
         ("custodes.adapters.errors", "AdapterError", "adapters"),
         ("custodes.supervision.plans.plan", "PlanError", "plan"),
         ("custodes.overseer.reading", "ConfigError", "overseer"),
-        ("custodes.supervision.plans.plan_resume", "PlanRunError", "resume"),
+        ("custodes.supervision.plans.plan_standing", "PlanRunError", "resume"),
         ("custodes.supervision.plans.resolution", "ResolutionError", "resolve"),
         ("custodes.supervision.asks.operator_ask", "OperatorError", "request"),
         ("custodes.store", "StoreError", "store"),

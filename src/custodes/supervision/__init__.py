@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from custodes.supervision.evidence import Evidence
     from custodes.supervision.fan_out import FanOut
     from custodes.supervision.plans.plan import Plan, PlanError, Step, load_plan
-    from custodes.supervision.plans.plan_resume import PlanRunError, resume_plan
+    from custodes.supervision.plans.plan_resume import resume_plan
     from custodes.supervision.plans.plan_run import PlanEnd, run_plan
+    from custodes.supervision.plans.plan_standing import PlanRunError
     from custodes.supervision.supervision import Supervision
     from custodes.supervision.work import Budget, Outcome, Refusal, Work
 
@@ -59,7 +60,7 @@ _HOMES = {
     "Plan": "plans.plan",
     "PlanEnd": "plans.plan_run",
     "PlanError": "plans.plan",
-    "PlanRunError": "plans.plan_resume",
+    "PlanRunError": "plans.plan_standing",
     "Refusal": "work",
     "Step": "plans.plan",
     "Supervision": "supervision",

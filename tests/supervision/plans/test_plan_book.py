@@ -26,8 +26,9 @@ from custodes.supervision.plans.checkpoints import (
 )
 from custodes.supervision.plans.plan import Plan, Step
 from custodes.supervision.plans.plan_book import PlanBook
-from custodes.supervision.plans.plan_resume import PlanRunError, resume_plan
+from custodes.supervision.plans.plan_resume import resume_plan
 from custodes.supervision.plans.plan_run import run_plan
+from custodes.supervision.plans.plan_standing import PlanRunError
 from custodes.supervision.record import records
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.record.schema import MIGRATIONS

@@ -17,8 +17,9 @@ import pytest
 import custodes
 from custodes.adapters.registry import Registry
 from custodes.supervision.plans.plan import load_plan
-from custodes.supervision.plans.plan_resume import PlanRunError, resume_plan
+from custodes.supervision.plans.plan_resume import resume_plan
 from custodes.supervision.plans.plan_run import PlanEnd
+from custodes.supervision.plans.plan_standing import PlanRunError
 from custodes.supervision.plans.plan_view import PlanView
 from custodes.supervision.plans.resolution import resolve_in_file
 from custodes.supervision.record.owner_identity import Owner, this_process
@@ -225,7 +226,8 @@ from pathlib import Path
 import anyio
 
 import custodes
-from custodes.supervision.plans.plan_resume import PlanRunError, resume_plan
+from custodes.supervision.plans.plan_resume import resume_plan
+from custodes.supervision.plans.plan_standing import PlanRunError
 
 
 async def main(project: Path, run: str) -> None:

@@ -18,8 +18,9 @@ from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.evidence import ImplementerEvidence
 from custodes.supervision.plans.checkpoints import StepRow, StepStatus
 from custodes.supervision.plans.plan import Plan, Step
-from custodes.supervision.plans.plan_resume import PlanRunError, resume_plan, standing
+from custodes.supervision.plans.plan_resume import resume_plan
 from custodes.supervision.plans.plan_run import PlanEnd, run_plan
+from custodes.supervision.plans.plan_standing import PlanRunError, standing
 from custodes.supervision.plans.resolution import ResolutionError, resolve_in_file
 from custodes.supervision.record.record_file import RecordFile
 from custodes.supervision.record.records import AttemptRow, RowStatus

@@ -16,7 +16,7 @@ from custodes.supervision.plans.checkpoints import (
     load_steps,
     plans_of,
 )
-from custodes.supervision.plans.plan_resume import is_abandoned, standing
+from custodes.supervision.plans.plan_standing import is_abandoned, standing
 from custodes.supervision.record import records
 from custodes.supervision.work import Budget
 

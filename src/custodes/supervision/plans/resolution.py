@@ -28,8 +28,8 @@ from custodes.supervision.plans.checkpoints import (
     save_steps,
     step_of_run,
 )
-from custodes.supervision.plans.plan_resume import refuse_owned, standing
 from custodes.supervision.plans.plan_rules import status_of
+from custodes.supervision.plans.plan_standing import refuse_owned, standing
 from custodes.supervision.record import records
 from custodes.supervision.record.audit import append, entry
 from custodes.supervision.record.clock import now
