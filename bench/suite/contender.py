@@ -22,7 +22,7 @@ and what else the case counts."""
 Case = Callable[[int], Figures]
 """Measures with so many of what the case is about."""
 
-ENOUGH_CPU_S = 0.1
+ENOUGH_CPU_S = 0.2
 ENOUGH_S = 1.0
 
 

@@ -50,48 +50,36 @@ class Contender:
     found: dict[Place, list[Figures]] = field(default_factory=dict)
     left_out: dict[Place, str] = field(default_factory=dict)
     _cases: frozenset[str] = frozenset()
+    _process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        if self.cannot:
-            return self
         self._words = tempfile.TemporaryFile()
-        try:
-            self._process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, cwd=ROOT
-            )
-        except OSError as error:
-            self.cannot = f"cannot be started: {error}"
-            return self
-        hello = self._answer()
-        self.cannot = hello.get("cannot", "")
-        self.version = hello.get("version", "")
-        self._cases = frozenset(hello.get("cases", ()))
+        if not self.cannot:
+            self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if hasattr(self, "_process"):
-            try:
-                self._process.communicate(timeout=10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.communicate()
-        if hasattr(self, "_words"):
-            self._words.close()
+        self._end()
+        self._words.close()
 
     def measure(self, what: Measure) -> None:
         place = (what.case, what.size)
         if self.cannot or what.case not in self._cases or place in self.left_out:
             return
-        if what.bounded and (reckoned := what.size * self._last_each(what.case)) > TOO_LONG_S:
+        if what.bounded and (reckoned := what.size * self._each(what)) > TOO_LONG_S:
             self.left_out[place] = f"would take {reckoned:.0f} s"
             return
-        assert self._process.stdin is not None
+        if self._process is None:  # an earlier case has ended it
+            self._start()
+            if self.cannot:
+                return
         try:
+            assert self._process is not None and self._process.stdin is not None  # noqa: PT018 - for types
             self._process.stdin.write(json.dumps({"case": what.case, "size": what.size}).encode() + b"\n")
             self._process.stdin.flush()
             answer = self._answer()
         except OSError:
-            answer = {"cannot": self._last_words()}
+            answer = self._over(self._last_words())
         if "cannot" in answer:
             self.left_out[place] = answer["cannot"]
         else:
@@ -107,25 +95,55 @@ class Contender:
             for place in places
         ]
 
-    def _last_each(self, case: str) -> float:
-        seconds = [figures[-1]["seconds"] for (of, _), figures in self.found.items() if of == case]
-        return max(seconds, default=0.0)
+    def _each(self, what: Measure) -> float:
+        """What one takes, by the greatest size so far that is no greater: a small one is mostly set-up."""
+        sizes = [size for case, size in self.found if case == what.case and size <= what.size]
+        return min(each["seconds"] for each in self.found[what.case, max(sizes)]) if sizes else 0.0
 
     def _answer(self) -> dict[str, Any]:
-        """Its next line. One that says nothing in time is killed, and every later ask finds it ended."""
-        assert self._process.stdout is not None
+        """Its next line. One that says nothing in time is killed; the next case starts another."""
+        assert self._process is not None and self._process.stdout is not None  # noqa: PT018 - for types
         ends = time.monotonic() + self.answer_s
         line, out = b"", self._process.stdout.fileno()
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([out], [], [], max(0.0, ends - time.monotonic()))
             if not ready:
-                self._process.kill()
-                return {"cannot": f"did not answer within {self.answer_s:.0f} s"}
+                return self._over(f"did not answer within {self.answer_s:g} s")
             if not (part := os.read(out, 65_536)):
-                return {"cannot": self._last_words()}
+                return self._over(self._last_words())
             line += part
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    def _start(self) -> None:
+        try:
+            self._process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, cwd=ROOT
+            )
+        except OSError as error:
+            self.cannot = f"cannot be started: {error}"
+            return
+        hello = self._answer()
+        self.cannot = hello.get("cannot", "")
+        self.version = hello.get("version", "")
+        self._cases = frozenset(hello.get("cases", ()))
+
+    def _over(self, why: str) -> dict[str, Any]:
+        """The process is of no more use."""
+        assert self._process is not None
+        self._process.kill()
+        self._end()
+        return {"cannot": why}
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+        self._process = None
 
     def _last_words(self) -> str:
         self._words.seek(0)

@@ -119,7 +119,7 @@ def _told(found: Found, measure: Measure, sample: Sample) -> list[str]:
     held = None if measure.base and measure.base.contender == name else ratio(found, measure, name)
     return [
         amount(taken.median, measure.key),
-        spread(taken, measure.key),
+        "; then ".join(filter(None, (spread(taken, measure.key), sample.cannot))),
         amount(used.median, "cpu") if used else "",
         f"{times(held)} x {_base(measure)}".rstrip() if held is not None else "",
     ]
