@@ -16,7 +16,9 @@ import pytest
 from custodes.adapters.port import ProfileSetting, SwitchError
 from custodes.adapters.registry import Registry
 from custodes.overseer import daemon
+from custodes.overseer.by_hand import SwitchOrder
 from custodes.overseer.config import Config
+from custodes.overseer.hand_switch import switch_by_hand
 from custodes.overseer.reading import parse_config
 from custodes.supervision.record.clock import Now
 from custodes.supervision.record.clock import now as real_now
@@ -137,6 +139,20 @@ async def test_four_profiles_leave_a_sick_provider_and_return(stage: Stage) -> N
     after = {profile: stage.file(profile).read_text().replace('"', "") for profile in before}
     assert after == before
     assert {method for each in stage.providers.values() for method in each.methods} == {"GET"}
+
+
+async def test_a_profile_switched_by_hand_stays_and_is_given_back_as_it_was(stage: Stage) -> None:
+    before = stage.file("worker-code").read_text()
+    await stage.ticks(1)
+    order = SwitchOrder(profile="worker-code", target="gemini/gemini-3-flash-preview", by="cli")
+    await switch_by_hand(stage.project, stage.config, order, now=stage.now)
+    assert stage.model("worker-code") == ("gemini-3-flash-preview", stage.at("gemini"))
+    stage.providers["gemini"].status = 402
+    await stage.ticks(2)
+    assert stage.model("worker-code") == ("gemini-3-flash-preview", stage.at("gemini"))
+    back = SwitchOrder(profile="worker-code", target="primary", by="cli")
+    await switch_by_hand(stage.project, stage.config, back, now=stage.now)
+    assert stage.file("worker-code").read_text().replace('"', "") == before
 
 
 async def test_one_that_a_system_manages_ends_with_0_and_is_not_believed(

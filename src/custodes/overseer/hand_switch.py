@@ -18,7 +18,7 @@ from custodes.overseer.by_hand import Switched, SwitchOrder, SwitchRefused, Swit
 from custodes.overseer.config import Config
 from custodes.overseer.holder import AlreadyRunning, Holder, holding
 from custodes.overseer.journal import Journal
-from custodes.overseer.overseer import Observer, Overseer
+from custodes.overseer.overseer import Overseer
 from custodes.store import Database
 from custodes.supervision.asks.posted import posted
 from custodes.supervision.record.clock import Now, now
@@ -36,7 +36,6 @@ async def switch_by_hand(
     config: Config,
     order: SwitchOrder,
     *,
-    observer: Observer | None = None,
     now: Callable[[], Now] = now,
 ) -> Switched:
     """Switch a profile as a person asked; see `by_hand`. It is proven by reading back, and logged as an
@@ -44,16 +43,14 @@ async def switch_by_hand(
 
     Cancelled, what was begun is completed or undone by whoever acts next.
 
-    :raises SwitchRefused: nothing was switched.
+    :raises SwitchRefused: it was not switched; or an overseer took it, and its end was waited for in vain.
     :raises StoreError: the project's database cannot be used.
     """
     row_of(order, config)  # before anything is made in a folder that is none of a project
     while True:
         try:
             async with holding(project, now) as (database, _):
-                overseer = Overseer(
-                    config, database, Actuators(config, project), Journal(project), now, observer
-                )
+                overseer = Overseer(config, database, Actuators(config, project), Journal(project), now)
                 await overseer.start()
                 return await overseer.switch(order)
         except AlreadyRunning as error:
