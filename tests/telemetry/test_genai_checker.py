@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from custodes.telemetry import current_tracer
-from support.genai import SpanWatch, violations
+from support.genai import PEERS, SpanWatch, violations
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "reviewer"}
 
@@ -59,6 +59,7 @@ def test_what_watches_the_whole_suite_sees_a_violation_and_a_span_that_is_never_
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(own)
     provider.get_tracer("t").start_span("bad", attributes={"gen_ai.pool": "x"}).end()
+    provider.get_tracer(PEERS[0]).start_span("a peer's own", attributes={"gen_ai.pool": "x"}).end()
     left_open = provider.get_tracer("t").start_span("left open")
     assert own.faults == ["bad: gen_ai.pool is not registered"]
     assert own.unended == ["left open"]
