@@ -46,6 +46,9 @@ HELD = {
         "toml": "test_adapters_page.py::test_its_entry_point_is_of_the_group_that_is_looked_in",
     },
     "docs/hub.md": {"": "test_hub_page.py::test_its_requests_change_the_policy"},
+    "docs/howto/hub-api.md": dict.fromkeys(
+        ("", "python", "text"), "test_hub_api_page.py::test_its_program_lists_changes_and_follows"
+    ),
     "docs/mcp.md": {
         "json": "test_mcp_page.py::test_every_call_of_the_page_is_one_that_the_tools_take",
         "toml": "test_mcp_page.py::test_every_configuration_starts_the_server",
