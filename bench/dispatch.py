@@ -8,10 +8,11 @@ adapters are looked at for each child, a dispatch is admitted and settled in the
 to the disk (WAL, ``synchronous = FULL``), 16 run at a time (the most that the policy allows), evidence is
 checked. Mutable work holds its scope's lease as well.
 
-Beside it in the same rounds: bare anyio tasks (the floor); LangGraph's ``Send``, a map step; a run of the
-OpenAI Agents SDK and one of Pydantic AI with a model that does nothing; LiteLLM's router with its mock
-response; and the original (``coding-os``), its own tools with its own files and a dispatcher that does
-nothing. None of them but the original writes anything to a disk.
+Beside it in the same rounds: bare anyio tasks; the same with what nobody could leave out, a row and its end
+on the disk and with spans the SDK's own cost (``bench/dispatch_floor.py``: the floor); LangGraph's ``Send``,
+a map step; a run of the OpenAI Agents SDK and one of Pydantic AI with a model that does nothing; LiteLLM's
+router with its mock response; and the original (``coding-os``), its own tools with its own files and a
+dispatcher that does nothing. None of them but the original writes anything to a disk.
 
 Not measured: a real runtime, which takes seconds; the start of a host (the tree stands, and one dispatch has
 gone through it, before the clock starts); a file that several processes write to at once. What a commit costs
@@ -54,8 +55,8 @@ def measures(quick: bool) -> Iterator[Measure]:
     yield Measure("one mutable", ONE_TIMES, "one dispatch of mutable work", base=original)
     sizes = (16, 64, 1_000) if quick else (16, 64, 1_000, 10_000)
     for size in sizes:
-        off = [Target(name, 1, floor=name.replace("custodes", "bare tasks")) for name in OURS]
-        on = [Target(name, 1.5, floor=bare) for name, bare in zip(TRACED, OURS, strict=True)]
+        off = [Target(name, 1, floor=name.replace("custodes", "tasks with rows")) for name in OURS]
+        on = [Target(name, 1.5, floor=name.replace("custodes", "tasks with rows")) for name in TRACED]
         yield Measure(
             "fan-out",
             size,
@@ -82,6 +83,8 @@ def measures(quick: bool) -> Iterator[Measure]:
 def contenders(_: ExitStack, peers_in: Path | None) -> Iterator[Contender]:
     for loop in LOOPS:
         yield ours(f"bare tasks, {loop}", "dispatch_subject", "tasks", loop)
+        yield ours(f"tasks with rows, {loop}", "dispatch_floor", loop)
+        yield ours(f"tasks with rows, {loop}, spans", "dispatch_floor", loop, "--spans")
         yield ours(f"custodes, {loop}", "dispatch_subject", "custodes", loop)
         yield ours(f"custodes, {loop}, spans", "dispatch_subject", "custodes", loop, "--spans")
     for package, name in PEERS.items():
@@ -90,7 +93,8 @@ def contenders(_: ExitStack, peers_in: Path | None) -> Iterator[Contender]:
 
 BENCH = Bench(
     "dispatch",
-    "The floor is a bare task. The original writes to a disk as we do, the other peers write nothing.",
+    "The floor is a bare task with its row on the disk before and after it, and with the SDK's spans. The "
+    "original writes to a disk as we do, the other peers write nothing.",
     measures,
     contenders,
     plots=(

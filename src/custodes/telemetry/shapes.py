@@ -152,7 +152,8 @@ def call(*, role: str, provider: str, adapter: str, model: str | None, effort: s
 
 def known(**said: Unpack[Known]) -> dict[str, Value | None]:
     """The attributes of what has become known."""
-    return {_NAMES[name]: cast("Value | None", value) for name, value in said.items()}
+    values = cast("dict[str, Value | None]", said)
+    return {_NAMES[name]: value for name, value in values.items()}
 
 
 def _agent(level: Level, agent: str, attributes: dict[str, Value | None]) -> Shape:
