@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
 import anyio.lowlevel
 from msgspec.structs import replace
 
-from custodes.actors import Actor, ChildEnd, Message
+from custodes.actors import Actor, ChildEnd, Message, Supervisor, UnknownChild
 from custodes.adapters.port import Failure
 from custodes.supervision.dispatching.dispatch import Dispatch
 from custodes.supervision.dispatching.job import Job, Services
@@ -113,3 +114,12 @@ class Child:
         if self._ended is not None:
             self._ended.set()
         return True
+
+
+async def stop_actor(siblings: Supervisor, run_id: str, reason: str) -> None:
+    with suppress(UnknownChild):  # it has ended, and so many others since that nobody remembers
+        await siblings.stop_child(run_id, reason)
+
+
+async def ends_by_itself(reason: str) -> None:
+    """The stop of a child whose outcome stands already: whoever cancels it waits for that."""

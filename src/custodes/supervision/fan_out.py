@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
-from custodes.actors import ActorError, ChildSpec, Supervisor, UnknownChild
+from custodes.actors import ActorError, ChildSpec
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.budgets.account import Account, Keep
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.budgets.fan_out_book import FanOutBook
-from custodes.supervision.child import Child, ChildActor, Perform
+from custodes.supervision.child import Child, ChildActor, Perform, ends_by_itself, stop_actor
 from custodes.supervision.dispatching.job import (
     Delegated,
     Frozen,
@@ -297,7 +296,7 @@ class FanOut:
     async def _end_unrun(self, child: Child, outcome: Outcome, tree: Tree, above: SpanHandle) -> None:
         """Record what nothing ran of, and end it so. A cancel that comes meanwhile gets the outcome that the
         record has."""
-        self._stops[child.run_id] = _ends_by_itself
+        self._stops[child.run_id] = ends_by_itself
         services, group = tree.services, self._group_of(child.run_id)
         with services.tracer.child(above, outcome.role, child.run_id, outcome.name) as span:
             await record_child(services.health, self._conversation.id, outcome, child.parent_run, group, span)
@@ -318,10 +317,10 @@ class FanOut:
             self._end(child, refused(child.run_id, child.work, refusal))
             return
         if child.result is None:
-            self._stops[child.run_id] = partial(_stop, siblings, child.run_id)
+            self._stops[child.run_id] = partial(stop_actor, siblings, child.run_id)
             ref.monitor(lambda end: self._end(child, actor.outcome_at(end)))
         else:  # it was cancelled while it was being started
-            await _stop(siblings, child.run_id, "cancelled")
+            await stop_actor(siblings, child.run_id, "cancelled")
 
     async def _see_all_end(self) -> None:
         """Be there until the block is left and every child has ended: no child outlives a cancelled group,
@@ -398,12 +397,3 @@ class FanOut:
 
     def _emit(self, child: Child, event: type, **fields: object) -> None:
         self._supervision.emit(event, self._conversation.id, child.run_id, **fields)
-
-
-async def _stop(siblings: Supervisor, run_id: str, reason: str) -> None:
-    with suppress(UnknownChild):  # it has ended, and so many others since that nobody remembers
-        await siblings.stop_child(run_id, reason)
-
-
-async def _ends_by_itself(reason: str) -> None:
-    """The stop of a child whose outcome stands already: whoever cancels it waits for that."""
