@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import ChildLimit
@@ -30,19 +29,17 @@ class Cap:
     def admit(self, child: str) -> None:
         """:raises ChildLimit: one more dynamic child of this supervisor is too many, here or above."""
         levels = 1
-        for cap in self._upwards():
+        cap: Cap | None = self
+        while cap is not None:
             if cap.alive >= cap.max_children:
                 raise ChildLimit(cap.path, "children", cap.max_children, child)
             if levels > cap.max_depth:
                 raise ChildLimit(cap.path, "depth", cap.max_depth, child)
             levels += cap.dynamic
+            cap = cap.above
 
     def count(self, change: int) -> None:
-        for cap in self._upwards():
-            cap.alive += change
-
-    def _upwards(self) -> Iterator[Cap]:
         cap: Cap | None = self
         while cap is not None:
-            yield cap
+            cap.alive += change
             cap = cap.above

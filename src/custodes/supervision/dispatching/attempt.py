@@ -213,8 +213,8 @@ class AttemptRun:
                         span.end(error_type="cancelled")
                         raise BudgetSpentError(self._short)
                     span.say(contents, output=result.text)
-                # Counted at once: others are let in while nested work is still being ended.
-                job.account.observe(job.run_id, result.usage)
+                if nest.used:  # counted at once: others are let in while nested work is still being ended
+                    job.account.observe(job.run_id, result.usage)
             finally:
                 del self.services.nests[job.run_id]
                 await nest.close()

@@ -63,6 +63,11 @@ class Nest:
         """What the attempt's processes carry, so that what they start joins this tree."""
         return {RUN: self.job.run_id, TOKEN: self.token, PROJECT: str(project)}
 
+    @property
+    def used(self) -> bool:
+        """Whether anything was asked for here."""
+        return self._used
+
     def knows(self, run_id: str) -> bool:
         """Whether this nested run was asked for here and is not answered yet."""
         return run_id in self._asked

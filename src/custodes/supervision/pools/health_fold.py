@@ -263,8 +263,13 @@ def _fenced_off(ask: Admit) -> Refused:
     )
 
 
+_NOBODY = Refused()
+
+
 def _refused(waiting: list[tuple[int, Waiting]], unavailable: list[tuple[int, Unavailable]]) -> Refused:
     """In the order asked."""
+    if not waiting and not unavailable:
+        return _NOBODY
     return Refused(
         waiting=tuple(each for _, each in sorted(waiting, key=lambda pair: pair[0])),
         unavailable=tuple(each for _, each in sorted(unavailable, key=lambda pair: pair[0])),
