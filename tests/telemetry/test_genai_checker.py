@@ -60,6 +60,7 @@ def test_what_watches_the_whole_suite_sees_a_violation_and_a_span_that_is_never_
     provider.add_span_processor(own)
     provider.get_tracer("t").start_span("bad", attributes={"gen_ai.pool": "x"}).end()
     provider.get_tracer(PEERS[0]).start_span("a peer's own", attributes={"gen_ai.pool": "x"}).end()
+    provider.get_tracer("mcp-python-sdk").start_span("theirs", attributes={"gen_ai.pool": "x"}).end()
     left_open = provider.get_tracer("t").start_span("left open")
     assert own.faults == ["bad: gen_ai.pool is not registered"]
     assert own.unended == ["left open"]
