@@ -17,6 +17,12 @@ class UntrustedError(AdapterError):
     """A project's own adapter that the person has not trusted, or that changed since."""
 
 
+def quoted(word: str) -> str:
+    """A word that somebody gave, for a sentence: on one line, whatever it holds, and of a readable length."""
+    plain = word if word.isprintable() else repr(word)[1:-1]
+    return f"'{plain}'" if len(plain) <= 80 else f"'{plain[:79]}…'"
+
+
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that was probably meant; ``cutoff`` is how alike they must be, 0 to 1."""
     import difflib  # only errors need it

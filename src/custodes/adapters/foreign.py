@@ -22,10 +22,11 @@ def decode(said: bytes | str, otherwise: object = None) -> Any:
         value = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return otherwise
-    return otherwise if _too_deep(said, value) else value
+    return otherwise if too_deep(said, value) else value
 
 
-def _too_deep(said: bytes | str, value: object) -> bool:
+def too_deep(said: bytes | str, value: object) -> bool:
+    """Whether a document nests more than `MAX_DEPTH`: some step after its reading would trip over it."""
     brackets = (
         said.count(b"[") + said.count(b"{") if isinstance(said, bytes) else said.count("[") + said.count("{")
     )

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custodes.adapters.foreign import decode, digits
 from custodes.hub import changes
 from custodes.hub.answers import json_answer, refused
 from custodes.hub.board import Delta
@@ -247,16 +248,19 @@ async def post_switch(request: Request) -> Response:
 def _limit(request: Request, otherwise: int) -> int:
     """How many are asked for. :raises ArgumentsError: no number of them."""
     limit = request.query_params.get("limit", str(otherwise))
-    if not limit.isdecimal() or not 1 <= int(limit[:9]) <= MOST:
+    if not (most := digits(limit)) or most > MOST:
         raise ArgumentsError(f"limit {limit!r} is no number from 1 to {MOST}")
-    return int(limit)
+    return most
+
+
+_TORN = object()
+"""What stands for a body that is none: null is a value."""
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise ArgumentsError(f"the body is no JSON: {error}") from None
+    found = decode(body, _TORN)
+    if found is _TORN:
+        raise ArgumentsError("the body is no JSON, or nested too deeply")
     if not isinstance(found, dict):
         raise ArgumentsError("the body is no JSON object")
     return found

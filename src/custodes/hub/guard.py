@@ -56,7 +56,7 @@ class Guard:
 
         given = dict(Headers(scope=scope))
         denied = denial(self._access, scope["method"], scope["path"], given)
-        body = b""
+        body: bytes | None = None
         if denied is None and scope["method"] not in SAFE:
             found = await _body(receive)
             if found is None:
@@ -68,7 +68,7 @@ class Guard:
         if denied is not None:
             await _answer(denied, scope)(scope, receive, with_headers)
             return
-        await self._app(scope, _replayed(body, receive) if body else receive, with_headers)
+        await self._app(scope, receive if body is None else _replayed(body, receive), with_headers)
 
 
 def _answer(denied: Denied, scope: Scope) -> Response:

@@ -70,6 +70,15 @@ def section(where: str, value: Any) -> dict[str, Any]:
     raise BadValueError(where, shown(value), "an object")
 
 
+def _named(where: str, value: Any) -> dict[str, Any]:
+    """An object whose keys are names of somebody's own."""
+    found = section(where, value)
+    for name in found:
+        if not name.isprintable():  # a control character, or half a surrogate pair
+            raise BadValueError(where, f"an object with the key {shown(name)}", "a name on one line")
+    return found
+
+
 def text(where: str, value: Any) -> str:
     """A name on one line; absent and null read as empty."""
     if value is None:
@@ -108,7 +117,7 @@ def target(where: str, value: Any) -> Target:
 
 def targets(where: str, value: Any) -> dict[str, Target]:
     """Entries in the order of the file; one that decides nothing is none."""
-    entries = {name: target(f"{where}.{name}", entry) for name, entry in section(where, value).items()}
+    entries = {name: target(f"{where}.{name}", entry) for name, entry in _named(where, value).items()}
     return {name: entry for name, entry in entries.items() if entry != Target()}
 
 
@@ -153,7 +162,7 @@ def normalize(raw: Any, where: str = "model_routing") -> Reading:
     found["orchestrator"] = orchestrator
     found["roles"] = targets(f"{where}.roles", fields.get("roles"))
     found["preset"] = text(f"{where}.preset", fields.get("preset"))
-    presets = section(f"{where}.presets", fields.get("presets"))
+    presets = _named(f"{where}.presets", fields.get("presets"))
     found["presets"] = {name: targets(f"{where}.presets.{name}", hints) for name, hints in presets.items()}
     telemetry = section(f"{where}.telemetry", fields.get("telemetry"))
     found["telemetry"] = Telemetry(

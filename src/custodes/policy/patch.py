@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from custodes.adapters.errors import instead
+from custodes.adapters.errors import instead, quoted
 from custodes.policy.json_text import Edit
 from custodes.policy.normalize import LEGACY_ORCHESTRATOR_MODEL, policy_keys
 from custodes.policy.policy import Target
@@ -95,7 +95,7 @@ def _known(key: str) -> Path:
             shape[2] = "<role>"
     keys = policy_keys()
     if ".".join(shape) not in keys:
-        raise UnknownKeyError(f"'{key}' is no key of the policy; {instead(key, keys)}")
+        raise UnknownKeyError(f"{quoted(key)} is no key of the policy; {instead(key, keys)}")
     return path
 
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeGuard, get_args
 
 import msgspec
 
-from custodes.adapters.errors import instead
+from custodes.adapters.errors import instead, quoted
 
 Role = Literal[
     "researcher",
@@ -165,7 +165,7 @@ def is_role(word: str) -> TypeGuard[Role]:
 
 def unknown_role(word: str) -> str:
     """The refusal of a role that is none, with the one probably meant."""
-    return f"unknown role '{word}'; {instead(word, ROLES)}"
+    return f"unknown role {quoted(word)}; {instead(word, ROLES)}"
 
 
 def defaults_for(role: str) -> RoleDefaults:

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from custodes.adapters.foreign import too_deep
 from custodes.policy import json_text
 from custodes.policy.catalog import Catalog
 from custodes.policy.json_text import Edit
@@ -253,6 +254,8 @@ class Settings:
             self._malformed("it is nested too deeply")
         except ValueError as error:
             self._malformed(str(error))
+        if too_deep(document, value):
+            self._malformed("it is nested too deeply")
         if not isinstance(value, dict):
             self._malformed("it is no JSON object")
         return value
