@@ -18,6 +18,8 @@ STOPPED_S = (0.5, 6.0)
 YOUNG_S = 1.0
 """A process that still starts has not said yet what a polite signal means to it."""
 RUN = "CUSTODES_RUN"
+LONG = ("run", "mcp", "hub", "overseer", "dispatch")
+"""Commands that are at work for a while, each a kind of its own."""
 POLITE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -81,7 +83,10 @@ def kind_of(process: psutil.Process) -> str:
     if "program.py" in text:
         return "program"
     places = [number for number, word in enumerate(words[:3]) if word.endswith("/cos")]
-    return f"cos {words[places[0] + 1]}" if places and len(words) > places[0] + 1 else ""
+    if not places or len(words) <= places[0] + 1:
+        return ""
+    command = words[places[0] + 1]
+    return f"cos {command}" if command in LONG else "a short command"
 
 
 def _age(process: psutil.Process) -> float:
