@@ -79,6 +79,8 @@ class Crew:
                 stderr=err,
                 cwd=self.place.project,
                 env=self.place.environment,
+                # The system hangs up on a group that loses its shell while a member of it is stopped.
+                start_new_session=True,
             )
         if immortal:
             self.immortal.add(process.pid)
