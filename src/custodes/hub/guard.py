@@ -58,13 +58,11 @@ class Guard:
         denied = denial(self._access, scope["method"], scope["path"], given)
         body: bytes | None = None
         if denied is None and scope["method"] not in SAFE:
-            found = await _body(receive)
-            if found is None:
+            body = await _body(receive)
+            if body is None:
                 denied = too_large()
-            else:
-                body = found
-                if scope["path"] != "/token" and not csrf_ok(self._access, given, _field(given, body)):
-                    denied = NOT_OURS
+            elif scope["path"] != "/token" and not csrf_ok(self._access, given, _field(given, body)):
+                denied = NOT_OURS
         if denied is not None:
             await _answer(denied, scope)(scope, receive, with_headers)
             return
