@@ -23,7 +23,7 @@ Case = Callable[[int], Figures]
 """Measures with so many of what the case is about."""
 
 ENOUGH_CPU_S = 0.2
-ENOUGH_S = 1.0
+ENOUGH_S = 3.0
 
 
 class Spent:

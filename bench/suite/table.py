@@ -38,7 +38,8 @@ def figures(found: Found) -> Iterator[str]:
     yield ""
     yield from (f"- {each.name}: {each.cannot or each.version or 'ran'}" for each in found.entrants)
     yield ""
-    if len({(each.case, each.size) for each in found.measures}) == 1:
+    held = any(each.base or each.targets for each in found.measures)
+    if not held and len({(each.case, each.size) for each in found.measures}) == 1:
         yield from _across(found)
         return
     heads = ["", "", "by the clock", "least to most", "processor", "held against", "wanted", ""]
@@ -136,6 +137,6 @@ def _base(measure: Measure) -> str:
     words = [base.contender] if base.contender else []
     if base.case and not base.contender:
         words.append(base.case)
-    if base.size is not None:
+    elif base.size is not None:
         words.append(f"that of {base.size:,}")
     return ", ".join(words)
