@@ -34,10 +34,11 @@ from bench.suite import page
 from bench.suite.compare import comparison
 from bench.suite.contest import ROOT, hold
 from bench.suite.measure import Bench
-from bench.suite.results import Found, Results, ResultsError, read, write
+from bench.suite.results import Found, Results, ResultsError, read, schema, write
 from bench.suite.table import figures, targets
 
 RESULTS = ROOT / "bench" / "results.json"
+SCHEMA = ROOT / "bench" / "results.schema.json"
 PAGE = ROOT / "docs" / "performance.md"
 PEERS_IN = ROOT / "bench" / ".peers"
 BENCHES: dict[str, Bench] = {
@@ -68,6 +69,7 @@ def main() -> int:
             return 0 if agree else 1
         if given.page:
             page.write(PAGE, read(RESULTS))
+            SCHEMA.write_bytes(schema())
             return 0
         into = given.into or RESULTS
         results = read(into) if into.exists() else Results()
@@ -118,7 +120,9 @@ def _parser() -> argparse.ArgumentParser:
         help="where the peers' environments are kept (bench/.peers)",
     )
     parser.add_argument("--into", type=Path, metavar="FILE", help="write there, and leave the page alone")
-    parser.add_argument("--page", action="store_true", help="write the page from bench/results.json")
+    parser.add_argument(
+        "--page", action="store_true", help="write the page from bench/results.json, and the schema of that"
+    )
     parser.add_argument("--compare", nargs=2, type=Path, metavar="FILE", help="two results, ratio by ratio")
     return parser
 

@@ -75,6 +75,11 @@ def read(file: Path) -> Results:
         ) from error
 
 
+def schema() -> bytes:
+    """The JSON Schema of a file of results."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Results)), indent=1) + b"\n"
+
+
 def write(file: Path, results: Results) -> None:
     """Whole or not at all."""
     beside = file.with_name(file.name + ".new")
