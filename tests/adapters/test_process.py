@@ -293,6 +293,7 @@ async def test_memory_is_bounded_whatever_the_output(source: str, megabytes: int
             on_line=lambda line: lengths.add(len(line)),
             keep_bytes=10_000,
             max_line_bytes=150_000,
+            timeout_s=10 * LONG_S,  # a gigabyte, with each allocation traced, on whatever machine
         )
         _, peak = tracemalloc.get_traced_memory()
     finally:
