@@ -107,10 +107,13 @@ def _deadline_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def _stop_finishes(patch: pytest.MonkeyPatch) -> None:
-    async def never(self: FanOut, seconds: float) -> None:
-        return
+    cancel = FanOut.cancel
 
-    patch.setattr(FanOut, "_stop_at_the_deadline", never)
+    async def unless_late(self: FanOut, reason: str = "cancelled") -> None:
+        if "wall seconds" not in reason:
+            await cancel(self, reason)
+
+    patch.setattr(FanOut, "cancel", unless_late)
 
 
 def _two_probes(patch: pytest.MonkeyPatch) -> None:
