@@ -460,6 +460,15 @@ async def test_a_conversation_id_that_cannot_be_stored_is_refused_where_it_is_gi
             supervision.conversation(name)
 
 
+@pytest.mark.parametrize("name", ["half a pair \ud800", 5, b"shards"])
+async def test_a_fan_outs_name_that_cannot_be_stored_is_refused_where_it_is_given(
+    tmp_path: Path, name: Any
+) -> None:
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        with pytest.raises((TypeError, ValueError), match="a fan-out's name is"):
+            parent.fan_out(name=name)
+
+
 async def test_a_cancel_while_its_pool_is_asked_leaves_no_open_row(
     tmp_path: Path, script: scripted.Script
 ) -> None:

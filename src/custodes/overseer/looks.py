@@ -97,10 +97,6 @@ class SwitchLook(Look):
 
     what = "the switches by hand"
 
-    def __init__(self, database: Database, desk: Callable[[], ActorRef]) -> None:
-        super().__init__(database, desk)
-        self._claimed: set[str] = set()
-
     async def look(self) -> bool:
         mine = partial(requests.open_for, owner=this_process())
         found = [each for each in await self._database.read(mine) if each.kind == "switch"]

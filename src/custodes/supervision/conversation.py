@@ -18,7 +18,7 @@ from custodes.supervision.bundle import EvidenceBundle, Gathering
 from custodes.supervision.dispatching.job import HostDispatch, Unsupervised
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
-from custodes.supervision.record.ids import new_id
+from custodes.supervision.record.ids import new_id, recordable
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Work
 from custodes.telemetry import SpanHandle
 
@@ -42,11 +42,9 @@ class Conversation:
         dispatch: HostDispatch | None,
         permissions: Permissions | None = None,
     ) -> None:
-        if not isinstance(conversation_id, str):
-            raise TypeError(f"a conversation id is text, not {conversation_id!r}")
-        if not conversation_id or conversation_id.encode(errors="ignore").decode() != conversation_id:
-            raise ValueError(f"a conversation id is not empty and is Unicode text, not {conversation_id!r}")
-        self.id = conversation_id
+        self.id = recordable("a conversation id", conversation_id)
+        if not conversation_id:
+            raise ValueError("a conversation id is not empty; any other text would work")
         self.adapter = adapter
         """The runtime the conversation itself runs on: where work below the gate goes; "" for none."""
         self.host_dispatch = dispatch
@@ -110,6 +108,9 @@ class Conversation:
 
         ``max_parallel`` narrows what the policy allows; it never widens it. ``carried`` is the ledger of
         an earlier fan-out that this one goes on with: what was spent there counts here.
+
+        :raises TypeError: the name is no text.
+        :raises ValueError: the name is no Unicode, or ``max_parallel`` is below 1.
         """
         return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel, carried=carried)
 

@@ -34,7 +34,7 @@ from custodes.supervision.dispatching.resume import looked_up
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import ChildEnded, ChildQueued
 from custodes.supervision.outcomes import cancelled, proposed, record_child, refused
-from custodes.supervision.record.ids import new_id
+from custodes.supervision.record.ids import new_id, recordable
 from custodes.supervision.record.records import Group
 from custodes.supervision.refusal import no_tree
 from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Refusal, Work
@@ -68,7 +68,7 @@ class FanOut:
         """``keep``: somebody else keeps its ledger on record, and is awaited before a runtime is called."""
         self._conversation = conversation
         self._supervision = conversation.supervision
-        self._name = name
+        self._name = name if name is None else recordable("a fan-out's name", name)
         self._budget = budget
         self._account = Account.of(budget, carried, keep)
         if max_parallel is not None and max_parallel < 1:

@@ -364,6 +364,22 @@ async def test_a_message_that_cannot_be_written_fails_alone(tmp_path: Path) -> N
         assert (await w.refused("one:a")).waiting[0].recovery_s == 9
 
 
+async def test_an_end_that_is_owed_at_the_stop_is_written_beside_one_that_never_can_be(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as w:
+        ticket = (await w.admitted("one:a")).ticket
+        await w.database.aclose()
+        await w.health.ask(Record(AttemptRow(run_id="\ud800", number=1, conversation="c", role="r")))
+        assert await w.health.ask(Settle(ticket=ticket)) is False
+        w.database.__dict__.update(  # the stop finds the file open again
+            (await Database.open(w.database.path, MIGRATIONS)).__dict__
+        )
+    async with world(tmp_path) as w:
+        (row,) = await rows(w)
+        assert row.status == "done"
+
+
 async def test_a_refused_row_is_recorded(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         row = AttemptRow(run_id="run-9", number=1, conversation="c1", role="reviewer", status="refused")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
 import msgspec
 
-from custodes.store import Database, StoreLocked, json_text
+from custodes.store import Database, StoreError, StoreLocked, json_text
 from custodes.supervision.asks import requests
 from custodes.supervision.asks.requests import Kind, Request, RequestStatus
 from custodes.supervision.record.owner_identity import Owner, proven_dead, this_process
@@ -98,6 +98,9 @@ async def posted(
 ) -> AsyncIterator[Posted]:
     """A person's request to the owner, about ``target``; it stands in the file for as long as the block.
 
+    Where it cannot be taken out of the file again, the block ends as it would have: :func:`.requests.prune`
+    deletes it once its client has ended.
+
     :raises StoreError: it was not written.
     """
     request = Request(
@@ -114,7 +117,7 @@ async def posted(
     try:
         yield found
     finally:
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), suppress(StoreError):
             await database.write(partial(requests.forget, ids=[request.id]), WAIT_S)
 
 

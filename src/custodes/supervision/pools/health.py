@@ -45,7 +45,7 @@ class HealthActor(FileActor):
     batch_size = 128
     logger = logging.getLogger("custodes.health")
     told = (Settle, Confirm, Withdraw, Record)
-    lost = "%d ends of attempts are lost; their rows stay open: %s"
+    lost = "%d ends of attempts are lost; their rows stay open"
 
     def __init__(
         self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S

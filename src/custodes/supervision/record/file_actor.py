@@ -41,7 +41,7 @@ class FileActor(BatchActor):
     told: ClassVar[tuple[type[Message[Any]], ...]]
     """The messages that are kept until they are written."""
     lost: ClassVar[str]
-    """What is said of those that never could be: a format of their number and the error."""
+    """What is said of those that never could be: a format of their number."""
 
     def __init__(
         self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S
@@ -62,37 +62,33 @@ class FileActor(BatchActor):
     async def receive_batch(self, messages: Sequence[Message[Any]]) -> Sequence[Any]:
         owed, self._owed = self._owed, []
         batch = [*owed, *(message for message in messages if not isinstance(message, _Retry))]
-        if not batch:
-            return [None] * len(messages)
-        try:
-            answers = await self.write(batch, self._wait_s)
-        except StoreError as error:
-            self.logger.warning("%d messages could not be written: %s", len(batch), error)
-            self._owe(batch, error)
-            answers = [self.unwritten(message, error) for message in batch]
-        except Exception:  # one of them cannot be written at all
-            answers = [await self._write_alone(message) for message in batch]
+        answers = await self._answers(batch, self._wait_s) if batch else []
         answered = iter(answers[len(owed) :])
         return [None if isinstance(message, _Retry) else next(answered) for message in messages]
 
     async def on_stop(self, reason: str) -> None:  # noqa: ARG002 - whatever the reason
+        owed, self._owed = self._owed, []
+        if owed:
+            await self._answers(owed, LAST_WAIT_S)
         if self._owed:
-            try:
-                await self.write(self._owed, LAST_WAIT_S)
-            except StoreError as error:
-                self.logger.error(self.lost, len(self._owed), error)  # noqa: TRY400 - the words say it
+            self.logger.error(self.lost, len(self._owed))
 
-    async def _write_alone(self, message: Message[Any]) -> Any:
+    async def _answers(self, batch: list[Message[Any]], wait_s: float) -> list[Any]:
+        """The answers, in order, with all of it written, or owed, or each by itself where one of them cannot
+        be written at all."""
         try:
-            (answer,) = await self.write([message], self._wait_s)
+            return await self.write(batch, wait_s)
         except StoreError as error:
-            self._owe([message], error)
-            return self.unwritten(message, error)
+            self.logger.warning("%d messages could not be written: %s", len(batch), error)
+            self._owe(batch, error)
+            return [self.unwritten(message, error) for message in batch]
         except Exception as error:
+            if len(batch) > 1:
+                return [answer for message in batch for answer in await self._answers([message], wait_s)]
+            (message,) = batch
             what = f"{type(message).__name__} holds what cannot be written ({type(error).__name__})"
             self.logger.error("%s", what)  # noqa: TRY400 - the error's words may hold the work's own
-            return self.unwritten(message, StoreUnusable(self._database().path, what))
-        return answer
+            return [self.unwritten(message, StoreUnusable(self._database().path, what))]
 
     def _owe(self, batch: Sequence[Message[Any]], error: StoreError) -> None:
         self._owed += [message for message in batch if isinstance(message, self.told)]

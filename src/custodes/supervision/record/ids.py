@@ -1,4 +1,4 @@
-"""The ids of runs and of their attempts."""
+"""The ids of runs and of their attempts, and what a host may call things by."""
 
 from __future__ import annotations
 
@@ -17,3 +17,18 @@ def new_id() -> str:
     random, each row has a page of its own to write.
     """
     return f"{time.time_ns() // 1_000_000:012x}{next(_made) & 0xFFFF:04x}{secrets.token_hex(8)}"
+
+
+def recordable(what: str, text: str) -> str:
+    """The text that a host calls ``what`` by: its rows can hold it, and be read again.
+
+    :raises TypeError: it is no text.
+    :raises ValueError: it is no Unicode.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is text, not {text!r}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} is Unicode text, not {text!r}") from None
+    return text

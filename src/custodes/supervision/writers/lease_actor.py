@@ -33,7 +33,7 @@ class LeaseActor(FileActor):
 
     logger = logging.getLogger("custodes.scopes")
     told = (Release,)
-    lost = "%d scopes could not be released; `cos scopes list` shows them: %s"
+    lost = "%d scopes could not be released; `cos scopes list` shows them"
 
     def __init__(
         self,
