@@ -9,7 +9,10 @@ import pytest
 
 from custodes.adapters.port import ProfileSetting
 from custodes.overseer.by_hand import RefusalKind, SwitchOrder, SwitchRefused
+from custodes.overseer.incident import Incident
+from custodes.overseer.journal import Journal
 from custodes.overseer.overseer import Overseer
+from custodes.supervision.record.clock import Now
 from support.overseen import GOOD, status, world
 from support.overseer import config
 
@@ -64,6 +67,19 @@ async def test_each_switch_is_a_line_of_the_log_that_says_whose_it_was(tmp_path:
             ("moved", "switch_back", "cli", "resolved"),
             ("resolved", "switch_to_fallback", "cli", "resolved"),
         ]
+
+
+async def test_it_is_done_though_what_it_ends_cannot_be_kept_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path, config()) as w:
+
+        async def write(_: Journal, __: str, ___: Incident, ____: Now) -> None:
+            await w.database.aclose()
+
+        monkeypatch.setattr(Journal, "write", write)  # told of each move, once that is on the disk
+        assert (await w.overseer.switch(order("b/two"))).moved
+        assert w.model() == "b/two"
 
 
 async def test_on_its_primary_again_it_is_the_overseers_again(tmp_path: Path) -> None:

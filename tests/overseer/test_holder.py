@@ -66,3 +66,11 @@ async def test_a_torn_row_holds_nothing(tmp_path: Path) -> None:
         await holder.take(database, now())
     finally:
         await database.aclose()
+
+
+async def test_a_project_that_cannot_be_let_go_changes_nothing_of_how_the_block_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with holder.holding(tmp_path, now) as (database, _):
+        await database.aclose()
+    assert "is held until this process ends" in caplog.text

@@ -17,7 +17,6 @@ from custodes.cli.output import (
     SIGNALLED,
     CliError,
     complain,
-    paint,
     plain,
     usage_error,
     write,
@@ -27,7 +26,6 @@ from custodes.cli.output import (
 if TYPE_CHECKING:
     from custodes.overseer.config import Config
     from custodes.overseer.incident import Incident
-    from custodes.overseer.report import ProfileView, ProviderView
 
 app = App(
     name="overseer",
@@ -41,7 +39,6 @@ ConfigOption = Annotated[
 ]
 _DRY = Parameter(name="--dry-run", negative=(), help="Ask and decide; switch nothing and open no incident.")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_STYLES = {"well": "green", "unknown": "dim", "misconfigured": "yellow", "degraded": "yellow"}
 
 
 @app.command
@@ -144,6 +141,7 @@ async def status(
     """Show how providers and profiles stand, and what is open. Asks no provider and changes nothing."""
     project, found = project_at(project_dir), _config(config)
 
+    from custodes.cli.overseer_words import incident_line, profile_line, provider_line
     from custodes.overseer import report
     from custodes.supervision.record.clock import now
 
@@ -153,11 +151,11 @@ async def status(
         return DONE
     write(f"overseer: {'not running' if view.pid is None else f'running, pid {view.pid}'} ({view.config})")
     for provider in view.providers:
-        write(_provider_line(provider))
+        write(provider_line(provider))
     for profile in view.profiles:
-        write(_profile_line(profile))
+        write(profile_line(profile))
     for incident in view.active:
-        write(_incident_line(incident))
+        write(incident_line(incident))
     return DONE
 
 
@@ -173,6 +171,7 @@ async def incidents(
         raise usage_error(f"--count {count} shows nothing; 1 or more would work")
     project = project_at(project_dir)
 
+    from custodes.cli.overseer_words import incident_line
     from custodes.overseer import report
 
     found = await report.incidents(project, count)
@@ -180,7 +179,7 @@ async def incidents(
         write_json({"incidents": found})
         return DONE
     for incident in found:
-        write(_incident_line(incident))
+        write(incident_line(incident))
     if not found:
         write("there were none")
     return DONE
@@ -199,6 +198,7 @@ async def explain(
     project, found = project_at(project_dir), _config(config)
 
     from custodes.adapters.errors import instead
+    from custodes.cli.overseer_words import profile_line
     from custodes.overseer import report
     from custodes.supervision.record.clock import now
 
@@ -212,7 +212,7 @@ async def explain(
     if format == "json":
         write_json({"profile": view, "row": row})
         return DONE
-    write(_profile_line(view))
+    write(profile_line(view))
     for choice in row:
         here = "  now" if choice.choice == view.model else ""
         detail = f" ({plain(choice.detail)})" if choice.detail else ""
@@ -368,40 +368,3 @@ def _said(sentence: str, form: str, *, quiet: bool) -> int:
     elif not quiet:
         write(sentence)
     return DONE
-
-
-def _provider_line(view: ProviderView) -> str:
-    condition = paint(f"{view.condition.replace('_', ' '):<14}", _STYLES.get(view.condition, "red"))
-    notes = [plain(view.detail)] if view.detail else []
-    if view.error_code and view.error_code not in notes:
-        notes.append(view.error_code)
-    if view.recovery_eta:
-        notes.append(f"expected back {view.recovery_eta}")
-    if view.good:
-        notes.append(f"{view.good} good so far")
-    if view.strikes and view.condition == "well":
-        notes.append(f"{view.strikes} bad in a row")
-    return f"  {plain(view.provider):<16} {condition} {'; '.join(notes)}".rstrip()
-
-
-def _profile_line(view: ProfileView) -> str:
-    model = plain(view.model) or "?"
-    away = "" if model == view.primary else f" (primary {view.primary})"
-    doing = "" if view.action == "none" else f"  {view.action.replace('_', ' ')}"
-    to = f" → {view.to}" if view.to else ""
-    return f"  {plain(view.profile):<16} {model}{away}{doing}{to}: {plain(view.why)}"
-
-
-def _incident_line(incident: Incident) -> str:
-    who = incident.profile_affected or incident.provider
-    what = incident.action.replace("_", " ")
-    moved = f" {incident.old_model} → {incident.new_model}" if incident.new_model else ""
-    ended = "active"
-    if incident.status == "resolved":
-        ended = f"resolved ({incident.resolved_by}) after {incident.seconds or 0:.0f} s"
-    elif incident.recovery_eta:
-        ended = f"active, expected back {incident.recovery_eta}"
-    style = "red" if incident.status == "active" else "dim"
-    code = f" [{incident.error_code}]" if incident.error_code else ""
-    line = f"{incident.timestamp}  {plain(who)}: {what}{moved}{code}  {paint(ended, style)}"
-    return f"{line}  {plain(incident.detail)}"

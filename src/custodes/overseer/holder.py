@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from custodes.store import Connection, Database, StoreDamaged, json_text
+from custodes.store import Connection, Database, StoreDamaged, StoreError, json_text
 from custodes.supervision.record.clock import Now
 from custodes.supervision.record.owner_identity import Owner, pid_space, proven_dead, this_process
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
@@ -56,7 +56,8 @@ class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the st
 
 @asynccontextmanager
 async def holding(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[Database, Holder]]:
-    """The project's database, with the project held for as long as the block.
+    """The project's database, with the project held for as long as the block; where that cannot be written at
+    its end, for as long as the process.
 
     :raises AlreadyRunning: another overseer has it.
     :raises StoreError: the database cannot be used.
@@ -74,7 +75,10 @@ async def holding(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[
             yield database, mine
         finally:
             with anyio.CancelScope(shield=True):
-                await leave(database, mine)
+                try:
+                    await leave(database, mine)
+                except StoreError as error:  # the block ends as it would have
+                    logger.warning("the project is held until this process ends: %s", error)
     finally:
         await database.aclose()
 

@@ -214,7 +214,8 @@ class Overseer:
         """Switch a profile as a person asked, and leave it there for as long as they want it.
 
         :raises SwitchRefused: nothing was switched; it says why, and what would work.
-        :raises StoreError: the database cannot be used; what was begun is ended by the next round.
+        :raises StoreError: the database cannot be used, and it is not known to be switched; what was begun is
+            ended by the next round.
         """
         row = by_hand.row_of(order, self.config)
         name, profiles = order.profile, self._profiles
@@ -242,7 +243,10 @@ class Overseer:
                 await profiles.stands(intent, event)
         except SwitchError as error:
             raise SwitchRefused("failed", str(error)) from error
-        await self._settle([each for each in self.decisions() if each.to is None])
+        try:
+            await self._settle([each for each in self.decisions() if each.to is None])
+        except StoreError as error:  # it is done all the same; the next round settles what it ended
+            logger.warning("%s: what its switch ends is not on the disk yet: %s", name, error)
         return done
 
     # -- Incidents

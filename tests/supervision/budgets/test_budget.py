@@ -258,3 +258,9 @@ def test_those_asked_for_first_get_what_there_is(limit: int, needs: list[int]) -
         admitted = isinstance(answer, Reservation)
         assert admitted == (need <= left and left > 0)
         left -= need if admitted else 0
+
+
+def test_a_sum_beyond_all_reckoning_is_a_limit_and_a_need_like_any_other() -> None:
+    ledger = ledger_of(usd=1e300)
+    assert fits(ledger, Measure(usd=10)) is None
+    assert fits(ledger_of(usd=10), Measure(usd=1e300)) is not None

@@ -20,6 +20,8 @@ NESTED_CHILDREN = 100
 of children: what starts itself again and again ends there."""
 
 _NANO = 1_000_000_000
+_MOST_USD = 1e15
+"""What is more counts as this much: of far larger floats the billionths are no number."""
 _DEFAULT = "the default for nested work; the fan-out's budget may say otherwise"
 _METERED: tuple[Literal["tokens", "usd"], ...] = ("tokens", "usd")
 
@@ -286,11 +288,15 @@ def _total(ledger: Ledger, limit: Literal["tokens", "usd"]) -> Total:
 def _limit(budget: Budget, limit: Literal["tokens", "usd"]) -> int | None:
     if limit == "tokens":
         return budget.tokens
-    return None if budget.usd is None else round(budget.usd * _NANO)
+    return None if budget.usd is None else _billionths(budget.usd)
 
 
 def _amount(measure: Measure) -> Amount:
-    return Amount(tokens=measure.tokens or 0, usd=round((measure.usd or 0) * _NANO))
+    return Amount(tokens=measure.tokens or 0, usd=_billionths(measure.usd or 0))
+
+
+def _billionths(usd: float) -> int:
+    return round(min(usd, _MOST_USD) * _NANO)
 
 
 def _figure(limit: Limit, amount: int) -> float:
