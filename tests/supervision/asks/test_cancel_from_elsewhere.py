@@ -9,10 +9,15 @@ import pytest
 
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
+from custodes.overseer.by_hand import SwitchOrder
+from custodes.store import Database
 from custodes.supervision.asks.operator_ask import OperatorError, cancel_in_file
+from custodes.supervision.asks.posted import posted
 from custodes.supervision.nesting.nested_work import RUN
 from custodes.supervision.plans.plan import Plan, Step
 from custodes.supervision.plans.plan_run import PlanEnd, run_plan
+from custodes.supervision.record.owner_identity import this_process
+from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 from custodes.supervision.work import Work
 from support import scripted
 from support.nesting import nesting
@@ -142,3 +147,21 @@ async def test_what_is_on_no_record_is_nothing(tmp_path: Path, script: scripted.
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
         await parent.dispatch(review())
     assert await cancel_in_file(tmp_path, "nothing", "cli", {}) is None
+
+
+async def test_a_switch_of_a_profile_that_is_called_as_a_conversation_is_left_to_the_overseer(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    hang = Hang()
+    script.acts.append(hang)
+    with anyio.fail_after(30):
+        async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+            async with parent.fan_out() as fan:
+                child = fan.start(review())
+                await hang.begun.wait()
+                database = await Database.open(tmp_path / DATABASE, MIGRATIONS)
+                order = SwitchOrder(profile="c", target="auto", by="cli")
+                async with posted(database, this_process(), "switch", "c", order) as switch:
+                    await cancel_in_file(tmp_path, child.run_id, "cli", {})  # asked later, and taken
+                    assert await switch.taken_back(), "nobody has claimed it"
+                await database.aclose()

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from custodes.actors import Message
+from custodes.adapters.port import Usage
 from custodes.policy.policy import Cooldown
 from custodes.store import Database
 from custodes.supervision.pools.admission import (
@@ -378,6 +379,17 @@ async def test_an_end_that_is_owed_at_the_stop_is_written_beside_one_that_never_
     async with world(tmp_path) as w:
         (row,) = await rows(w)
         assert row.status == "done"
+
+
+async def test_a_figure_that_no_row_can_hold_counts_as_not_stated(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        ticket = (await w.admitted("one:a")).ticket
+        end = AttemptEnd(usage=Usage(input_tokens=10**30, output_tokens=7, cost_usd=-1.0))
+        assert await w.health.ask(Settle(ticket=ticket, failure=limit(10**30), end=end)) is True
+        assert (await w.refused("one:a")).waiting, "the limit counts all the same"
+        (row,) = await rows(w)
+        assert (row.status, row.retry_after_s) == ("failed", None)
+        assert (row.input_tokens, row.output_tokens, row.cost_usd) == (None, 7, None)
 
 
 async def test_a_refused_row_is_recorded(tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ class OwnerActor(Actor):
 
     async def _wanted(self, request: Request, check: bool) -> bool:
         """Whether it is new and ours to take. One that was taken is withdrawn where nobody waits for it."""
+        if request.kind == "switch":  # the overseer's, where one runs in this process, too
+            return False
         if request.kind != "dispatch":
             return request.status == "asked" and self._live.has(request.run_id)
         nest = self._live.nests.get(request.run_id)

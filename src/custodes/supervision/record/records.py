@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from custodes.adapters.foreign import cost, count
 from custodes.adapters.port import Category, Certainty, Failure, Usage
 from custodes.store import Connection, Table
 from custodes.supervision.record.ids import new_id
@@ -126,8 +127,11 @@ ATTEMPTS = Table(
 
 
 def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: float) -> AttemptRow:
-    """The row at its attempt's end."""
+    """The row at its attempt's end. A figure that no adapter of ours would state counts as not stated: the
+    row could not be written, and would stay open."""
     usage = end.usage or Usage()
+    if failure is not None:
+        failure = msgspec.structs.replace(failure, retry_after_s=count(failure.retry_after_s))
     status = end.status or ("done" if failure is None else failed_status(failure, row.mutable))
     return msgspec.structs.replace(
         row,
@@ -136,10 +140,10 @@ def closed(row: AttemptRow, failure: Failure | None, end: AttemptEnd, ended: flo
         retry_after_s=failure and failure.retry_after_s,
         outcome=failure and failure.outcome,
         reason=_reason(row, failure, status),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        cost_usd=usage.cost_usd,
+        input_tokens=count(usage.input_tokens),
+        output_tokens=count(usage.output_tokens),
+        cached_input_tokens=count(usage.cached_input_tokens),
+        cost_usd=cost(usage.cost_usd),
         native_thread_id=end.native_thread_id,
         served_model=end.served_model,
         ended=ended,
