@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custodes.adapters.errors import closest
 from custodes.policy import PolicyPatch, Settings, SettingsError, TargetPatch
+from custodes.policy.normalize import MOST_WARNINGS, normalize
 from support.catalogs import CLAUDE, CODEX, catalog
 from support.fuzz import WORDS, bent, in_words, spoiled, tried
 
@@ -103,3 +105,20 @@ def test_whatever_names_a_change_holds_it_is_made_or_refused(
         PolicyPatch(roles={"reviewer": TargetPatch(adapter=name, model=value)}),
     ):
         tells(settings, json.dumps(WHOLE).encode(), change)
+
+
+def test_thousands_of_names_that_mean_nothing_are_told_of_in_a_few_warnings() -> None:
+    target = {"model": "x"}
+    many = [f"reviewe{number}" for number in range(5_000)]
+    keys: dict[str, Any] = {f"max_paralle{number}": 1 for number in range(5_000)}
+    roles = dict.fromkeys(many, target)
+    for raw in (keys, {"roles": roles}, {"presets": {"night": roles}}):
+        assert len(normalize(raw).warnings) == MOST_WARNINGS
+    read = normalize({**keys, "roles": roles, "preset": "gone"})
+    assert "'gone'" in read.warnings[0]
+    assert "did you mean 'max_parallel'?" in read.warnings[1]
+
+
+def test_what_is_longer_than_any_name_is_no_misspelled_one() -> None:
+    assert closest("reviewr" + "r" * 100_000, ["reviewer" + "r" * 100_000]) is None
+    assert closest("reviewr", ["x" * 100_000, "reviewer"]) == "reviewer"

@@ -23,11 +23,18 @@ def quoted(word: str) -> str:
     return f"'{plain}'" if len(plain) <= 80 else f"'{plain[:79]}…'"
 
 
+_LONGEST_NAME = 200
+"""Characters. The comparison takes time by their product: what is longer is no name that was misspelled."""
+
+
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that was probably meant; ``cutoff`` is how alike they must be, 0 to 1."""
     import difflib  # only errors need it
 
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    if len(word) > _LONGEST_NAME:
+        return None
+    names = [name for name in known if len(name) <= _LONGEST_NAME]
+    found = difflib.get_close_matches(word, names, n=1, cutoff=cutoff)
     return found[0] if found else None
 
 

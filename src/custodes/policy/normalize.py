@@ -7,7 +7,8 @@ supervision must not fall silently to something nobody chose.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -24,6 +25,8 @@ MAX_PARALLEL = (1, 16)
 MAX_LIVE = (1, 256)
 ASK_SECONDS = (0, 86_400)
 SECONDS = (1, 366 * 86_400)
+MOST_WARNINGS = 20
+"""Each looks for the word that was meant, at every reading of the file, and stands on every surface."""
 
 _T = TypeVar("_T")
 
@@ -39,7 +42,8 @@ class BadValueError(ValueError):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """A normalized policy, and what in the file has no effect though somebody may think so."""
+    """A normalized policy, and what in the file has no effect though somebody may think so: the first
+    :data:`MOST_WARNINGS` of it."""
 
     policy: Policy
     warnings: tuple[str, ...] = ()
@@ -173,31 +177,29 @@ def normalize(raw: Any, where: str = "model_routing") -> Reading:
         }
     )
     policy = Policy(**found)
-    return Reading(policy=policy, warnings=tuple(_warnings(where, fields, policy, legacy)))
+    warnings = islice(_warnings(where, fields, policy, legacy), MOST_WARNINGS)
+    return Reading(policy=policy, warnings=tuple(warnings))
 
 
-def _warnings(where: str, fields: dict[str, Any], policy: Policy, legacy: str) -> list[str]:
-    known = (*Policy.__struct_fields__, LEGACY_ORCHESTRATOR_MODEL)
-    found = [
-        f"{where}.{key} is no key of the policy and decides nothing; did you mean '{close}'?"
-        for key in fields
-        if key not in known and (close := closest(key, known, cutoff=0.8))
-    ]
-    found += [f"{where}.roles: {unknown_role(role)}" for role in policy.roles if not is_role(role)]
-    found += [
-        f"{where}.presets.{name}: {unknown_role(role)}"
-        for name, hints in policy.presets.items()
-        for role in hints
-        if not is_role(role)
-    ]
+def _warnings(where: str, fields: dict[str, Any], policy: Policy, legacy: str) -> Iterator[str]:
     if policy.preset and policy.preset not in policy.presets:
-        found.append(f"{where}.preset names '{policy.preset}', which is not among its presets; it is ignored")
+        yield f"{where}.preset names '{policy.preset}', which is not among its presets; it is ignored"
     if legacy and legacy != policy.orchestrator.model:
-        found.append(
+        yield (
             f"{where}.{LEGACY_ORCHESTRATOR_MODEL} says '{legacy}', but orchestrator.model says "
             f"'{policy.orchestrator.model}' and decides; the next write of that model brings them in step"
         )
-    return found
+    known = (*Policy.__struct_fields__, LEGACY_ORCHESTRATOR_MODEL)
+    for key in islice((key for key in fields if key not in known), MOST_WARNINGS):
+        if close := closest(key, known, cutoff=0.8):
+            yield f"{where}.{key} is no key of the policy and decides nothing; did you mean '{close}'?"
+    for role in policy.roles:
+        if not is_role(role):
+            yield f"{where}.roles: {unknown_role(role)}"
+    for name, hints in policy.presets.items():
+        for role in hints:
+            if not is_role(role):
+                yield f"{where}.presets.{name}: {unknown_role(role)}"
 
 
 def policy_keys() -> tuple[str, ...]:
