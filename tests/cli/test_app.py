@@ -29,6 +29,7 @@ COS = [sys.executable, "-m", "custodes.cli"]
         (["dispatch", "--role", "reviwer", "what?"], 'Did you mean "reviewer"'),
         (["dispatch", "--role", "reviewer", " "], "the prompt is empty"),
         (["dispatch", "--role", "reviewer", "--timeout", "0", "what?"], "--timeout"),
+        (["runs", "list", "-d", "x" * 5_000], "File name too long"),
     ],
 )
 def test_what_is_not_understood_is_one_line_and_exit_code_2(cos: Cos, words: list[str], says: str) -> None:
@@ -38,6 +39,21 @@ def test_what_is_not_understood_is_one_line_and_exit_code_2(cos: Cos, words: lis
     assert answer.err.startswith("cos: ")
     assert answer.err.count("\n") == 1
     assert answer.out == ""
+
+
+def test_in_a_folder_that_was_deleted_it_asks_for_another(
+    cos: Cos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    for words in (["runs", "list"], ["overseer", "status"], ["supervision", "show"], ["init"]):
+        answer = cos(*words)
+        assert answer.code == 2
+        assert answer.err == (
+            "cos: the current folder cannot be used (No such file or directory); -d takes the project's\n"
+        )
 
 
 def test_with_json_the_error_is_the_one_document(cos: Cos) -> None:

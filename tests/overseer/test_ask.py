@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +130,17 @@ def test_a_key_or_a_model_of_its_own_makes_a_probe_of_its_own() -> None:
     one = {"health_url": url}
     found = config(providers={"a": one, "b": {**one, "key_env": "B"}, "c": {**one, "probe": "completion"}})
     assert [each.providers for each in endpoints(found)] == [("a",), ("b",), ("c",)]
+
+
+async def test_a_key_command_runs_in_the_current_folder_and_still_where_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "key").write_text(KEY)
+    monkeypatch.chdir(folder)
+    with health_provider() as provider:
+        assert (await asked(provider, key_command=["cat", "key"])).keyed
+        (folder / "key").unlink()
+        folder.rmdir()
+        assert (await asked(provider, key_command=[sys.executable, "-c", f"print('{KEY}')"])).keyed

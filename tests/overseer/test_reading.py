@@ -126,3 +126,8 @@ def test_by_default_the_model_moves_alone_under_its_whole_name() -> None:
 def test_a_role_of_our_own_policy_is_set_to_adapter_and_model() -> None:
     found = config(row={"actuator": "supervision"}).setting("w", Choice("a", "one"))
     assert (found.provider, found.model) == ("a", "one")
+
+
+def test_a_file_whose_name_is_too_long_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be read: File name too long"):
+        find_config(Path("x" * 5_000), {})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from custodes.adapters.process_errors import (
     ArgumentsTooLong,
@@ -16,6 +17,14 @@ from custodes.adapters.process_errors import (
     ProgramNotExecutable,
     WorkingFolderError,
 )
+
+
+def current_folder() -> str:
+    """The folder that this process is in; the root where that was deleted meanwhile."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return os.sep
 
 
 def find_program(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> str:

@@ -78,9 +78,13 @@ def folder_at(project_dir: Path) -> Path:
 
     :raises CliError: as for :func:`project_at`.
     """
-    if not project_dir.is_dir():
-        raise usage_error(f"{project_dir} is no folder; -d takes the project's")
-    folder = project_dir.resolve()
+    try:
+        if not project_dir.is_dir():
+            raise usage_error(f"{project_dir} is no folder; -d takes the project's")
+        folder = project_dir.resolve()
+    except OSError as error:  # a name too long, or the current folder was deleted
+        which = f"the folder {project_dir}" if project_dir != Path() else "the current folder"
+        raise usage_error(f"{which} cannot be used ({error.strerror}); -d takes the project's") from None
     try:
         str(folder).encode()
     except UnicodeEncodeError:

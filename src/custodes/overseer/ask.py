@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
 from custodes.adapters import foreign
 from custodes.adapters.process import ProgramError, base_environment, run_program
+from custodes.adapters.process_lookup import current_folder
 from custodes.adapters.web import NoClientError, body_of, web_client
 from custodes.overseer.endpoint import Endpoint
 from custodes.overseer.probe import Answer
@@ -103,7 +103,7 @@ async def _told(command: tuple[str, ...]) -> str:
     try:
         ended = await run_program(
             command,
-            cwd=str(Path.cwd()),
+            cwd=current_folder(),
             environment=base_environment({}, tuple(os.environ)),
             timeout_s=KEY_COMMAND_S,
         )

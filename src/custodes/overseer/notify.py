@@ -13,12 +13,12 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 
 import anyio
 import msgspec
 
 from custodes.adapters.process import ProgramError, base_environment, run_program
+from custodes.adapters.process_lookup import current_folder
 from custodes.overseer import post, tables
 from custodes.overseer.config import Channel, Config
 from custodes.overseer.tables import Notice
@@ -70,7 +70,7 @@ async def send(url: str, text: str) -> None:
     try:
         ended = await run_program(
             [sys.executable, "-P", "-m", post.__name__],
-            cwd=str(Path.cwd()),
+            cwd=current_folder(),
             environment=base_environment({}, tuple(os.environ)),
             stdin=msgspec.json.encode(post.Letter(url, text)),
             timeout_s=SEND_S,

@@ -53,9 +53,12 @@ def find_config(stated: Path | None, environ: Mapping[str, str]) -> Path:
         Path(environ.get("HERMES_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".hermes") / FILE
     )
     file = stated or beside
-    if file.is_dir():
-        file = file / FILE
-    if not file.is_file():
+    try:
+        file = file / FILE if file.is_dir() else file
+        found = file.is_file()
+    except OSError as error:  # a name too long, or a folder that may not be looked into
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    if not found:
         how = "" if stated else "; --config FILE names another, and docs/overseer.md has one to start from"
         raise ConfigError(f"there is no {file}{how}")
     return file
