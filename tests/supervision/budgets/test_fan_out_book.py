@@ -181,3 +181,9 @@ def test_of_one_whose_owner_died_the_account_stands_where_it_was_last_written() 
     assert (seconds(lives), seconds(died), seconds(ended)) == (20, 7, 9)
     assert [each.abandoned for each in (lives, died, ended)] == [False, True, False]
     assert {each.spent.tokens.left for each in (lives, died, ended)} == {60}
+
+
+def test_a_wall_clock_that_was_stepped_back_takes_no_time_off() -> None:
+    still_open = account_of(row(started=100.0, changed=40.0), lambda _: False, 50.0)
+    ended = account_of(row(started=100.0, changed=40.0, ended=40.0), lambda _: False, 50.0)
+    assert [each.spent.wall_seconds.spent for each in (still_open, ended)] == [0, 0]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from custodes.supervision.budgets.budget import Spending, spending
+from custodes.supervision.budgets.budget import Spending
 from custodes.supervision.budgets.fan_out_table import FanOutRow
+from custodes.supervision.budgets.on_record import spent_of
 from custodes.supervision.record.owner_identity import Owner
 from custodes.supervision.work import Budget
 
@@ -31,7 +32,6 @@ def account_of(row: FanOutRow, dead: Callable[[Owner], bool], at: float) -> FanO
     :param at: wall seconds: how much of its time one has spent that is still open.
     """
     abandoned = row.ended is None and dead(row.owner)
-    until = row.changed if abandoned else at if row.ended is None else row.ended
     return FanOutAccount(
         fan_out=row.id,
         name=row.name,
@@ -39,5 +39,5 @@ def account_of(row: FanOutRow, dead: Callable[[Owner], bool], at: float) -> FanO
         ended=row.ended,
         abandoned=abandoned,
         budget=row.ledger.budget,
-        spent=spending(msgspec.structs.replace(row.ledger, opened_at=row.started), until),
+        spent=spent_of(row, at, abandoned=abandoned),
     )

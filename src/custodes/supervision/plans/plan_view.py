@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from custodes.store import Connection
-from custodes.supervision.budgets.budget import Spending, spending
+from custodes.supervision.budgets.budget import Spending
+from custodes.supervision.budgets.on_record import spent_of
 from custodes.supervision.bundle import BacktrackTold
 from custodes.supervision.plans.checkpoints import (
     PlanRow,
@@ -77,8 +78,7 @@ async def accounts_of(connection: Connection, conversation: str, at: float) -> l
 
 
 def _account(row: PlanRow, plan: PlanView, at: float) -> PlanAccount:
-    until = row.changed if plan.abandoned else at if row.ended is None else row.ended
-    spent = spending(msgspec.structs.replace(row.ledger, opened_at=row.started), until)
+    spent = spent_of(row, at, abandoned=plan.abandoned)
     return PlanAccount(plan=plan, budget=row.ledger.budget, spent=spent)
 
 
