@@ -18,6 +18,8 @@ COS = [sys.executable, "-m", "custodes.cli"]
     ("words", "says"),
     [
         (["supervison"], 'Did you mean "supervision"'),
+        (["--verion"], 'Unknown option "--verion"'),
+        (["-d", "there", "runs", "list"], "options come after it"),
         (["supervision", "shwo"], 'Did you mean "show"'),
         (["supervision", "show", "--formt", "json"], "Did you mean --format"),
         (["supervision", "show", "--format", "yaml"], 'Choose from: "text", "json"'),
@@ -100,6 +102,11 @@ def test_every_command_has_help_with_a_sentence_for_each_option(cos: Cos, words:
     answer = cos(*words, "--help")
     assert answer.code == 0
     assert answer.out.startswith(f"Usage: {' '.join(('cos', *words))}")
+
+
+def test_help_is_a_word_too(cos: Cos) -> None:
+    assert cos("help") == cos("--help")
+    assert cos("help", "supervision", "set") == cos("supervision", "set", "--help")
 
 
 def test_no_words_at_all_are_a_question_for_help(cos: Cos) -> None:

@@ -217,6 +217,9 @@ def test_only_next_eligible_moves_on_from_an_adapter_that_cannot_run(
         assert routes(resolution) == [("codex", None)]
         assert resolution.rerouted
         assert resolution.others == (passed,)
+        assert resolution.refusal is None
+        assert resolution.denial is not None
+        assert resolution.denial.category == "unavailable"
     else:
         assert resolution.candidates == ()
         assert resolution.others == ()  # the refusal says it

@@ -111,6 +111,25 @@ async def test_next_eligible_covers_a_limit(tmp_path: Path, script: scripted.Scr
     assert [event.fallback_reason for event in started] == [None, "capacity", "capacity"]
 
 
+async def test_what_stands_in_for_a_route_that_cannot_run_says_so(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, fallback_policy="same_adapter_default")
+    events: list[Event] = []
+    async with (
+        custodes.Supervision(tmp_path, observer=events.append) as supervision,
+        supervision.conversation("c") as parent,
+    ):
+        mistyped = await parent.dispatch(review(model="smal"))
+        meant = await parent.dispatch(review(model="small"))
+    assert [each.status for each in (mistyped, meant)] == ["done", "done"]
+    assert [event.fallback_reason for event in events if isinstance(event, AttemptStarted)] == [
+        "invalid",
+        None,
+    ]
+    assert [each.fallback_reason for each in (*mistyped.attempts, *meant.attempts)] == ["invalid", None]
+
+
 async def test_accepted_mutable_work_never_moves_on(tmp_path: Path, script: scripted.Script) -> None:
     scripted.configure(tmp_path, fallback_policy="next_eligible")
     script.acts.append(

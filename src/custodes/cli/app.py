@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnknownCommandError
 
 from custodes.cli.console import version
 from custodes.cli.output import (
@@ -68,7 +68,7 @@ def call(tokens: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are one line on stderr, or one JSON document."""
     form = _asked_format(tokens)
     try:
-        words = _stdin_last(_otlp_after_command(tokens))
+        words = _stdin_last(_help_last(_otlp_after_command(tokens)))
         result = make_app()(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         report_error(usage_error(_one_line(error)), form)
@@ -95,6 +95,11 @@ def _otlp_after_command(tokens: Sequence[str]) -> list[str]:
     return [tokens[said], *tokens[:said], *tokens[said + 1 :]]
 
 
+def _help_last(tokens: Sequence[str]) -> list[str]:
+    """``cos help run`` is ``cos run --help``."""
+    return [*tokens[1:], "--help"] if tokens[:1] == ["help"] else list(tokens)
+
+
 def _stdin_last(tokens: Sequence[str]) -> list[str]:
     """A lone ``-`` is a word that stands for stdin, and no option: it goes where no option can stand."""
     if "-" not in tokens or "--" in tokens:
@@ -112,6 +117,9 @@ def _asked_format(tokens: Sequence[str]) -> Format:
 
 def _one_line(error: CycloptsError) -> str:
     text = " ".join(str(error).split())
+    word = error.unused_tokens[0] if isinstance(error, UnknownCommandError) and error.unused_tokens else ""
+    if word.startswith("-"):
+        text = f'Unknown option "{word}" where a command is expected; a command\'s options come after it.'
     command = " ".join(("cos", *(error.command_chain or ())))
     return f"{text}{'' if text.endswith(('.', '?')) else '.'} `{command} --help` shows what it takes."
 

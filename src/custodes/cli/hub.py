@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from custodes.cli.options import ProjectDir, project_at
 from custodes.cli.output import DONE, SIGNALLED, CliError, complain, usage_error, write
+from custodes.extras import missing
 
-MISSING = "the Hub needs packages that are not installed; `pip install 'custodes[hub]'` brings them"
 PORT = 8787
 
 
@@ -49,7 +49,7 @@ def hub(
     if not 0 <= port <= 65_535:
         raise usage_error(f"--port {port} is no port; 0 to 65535 would work")
     if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn", "jinja2")):
-        raise CliError(MISSING, kind="missing")
+        raise CliError(missing("the Hub needs", "hub"), kind="missing")
 
     import anyio
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from custodes.cli.options import Otlp, ProjectDir, SessionAdapter, project_at
 from custodes.cli.output import DONE, SIGNALLED, CliError, complain
-
-MISSING = "the MCP server needs a package that is not installed; `pip install 'custodes[mcp]'` brings it"
+from custodes.extras import missing
 
 
 async def mcp(*, adapter: SessionAdapter = "", otlp: Otlp = "", project_dir: ProjectDir = Path()) -> int:
@@ -20,7 +19,7 @@ async def mcp(*, adapter: SessionAdapter = "", otlp: Otlp = "", project_dir: Pro
     """
     project = project_at(project_dir)
     if importlib.util.find_spec("mcp") is None:
-        raise CliError(MISSING, kind="missing")
+        raise CliError(missing("the MCP server needs", "mcp"), kind="missing")
 
     if sys.stdin is None or sys.stdout is None:
         raise CliError("an MCP server speaks over stdin and stdout, and one of them is closed", kind="files")

@@ -19,6 +19,7 @@ import msgspec
 
 from custodes.adapters.process import ProgramError, base_environment, run_program
 from custodes.adapters.process_lookup import current_folder
+from custodes.extras import missing
 from custodes.overseer import post, tables
 from custodes.overseer.config import Channel, Config
 from custodes.overseer.tables import Notice
@@ -34,7 +35,7 @@ REMEMBERED_S = 7 * 86_400.0
 """How long a delivered notice keeps its like from being told again, in seconds."""
 SEND_S = 30.0
 MOST_LINES = 20
-MISSING = "notifications need a package that is not installed; `pip install 'custodes[overseer]'` brings it"
+MISSING = missing("notifications need", "overseer")
 
 
 class NotDelivered(Exception):  # noqa: N818 - named for what is so

@@ -45,13 +45,17 @@ class Denial(msgspec.Struct, frozen=True, kw_only=True):
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """``candidates`` in the order they may be tried, the route that was asked for first where it can run;
-    ``asked`` is that route even where it cannot (None where no adapter could be named). Without candidates
-    ``refusal`` says why."""
+    ``asked`` is that route even where it cannot (None where no adapter could be named), and ``denial`` says
+    why it cannot. Without candidates that is the ``refusal``."""
 
     candidates: tuple[Route, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
-    refusal: Denial | None = None
+    denial: Denial | None = None
     asked: Route | None = None
+
+    @property
+    def refusal(self) -> Denial | None:
+        return None if self.candidates else self.denial
 
     @property
     def others(self) -> tuple[PassedOver, ...]:
@@ -77,7 +81,7 @@ def resolve(
     default); ``records`` are past attempts for the empirical step. Never raises: a refusal is data.
     """
     if not is_role(request.role):
-        return Resolution(refusal=Denial(category="invalid", wording=unknown_role(request.role)))
+        return Resolution(denial=Denial(category="invalid", wording=unknown_role(request.role)))
     choice = choose(request, policy, catalog, session, records)
     asked = _asked(choice, request, policy, records)
     candidates: list[Route] = []
@@ -107,7 +111,7 @@ def resolve(
     return Resolution(
         candidates=tuple(candidates),
         passed_over=tuple(passed_over),
-        refusal=None if candidates else denial,
+        denial=denial,
         asked=asked.route,
     )
 

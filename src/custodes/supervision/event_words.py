@@ -55,7 +55,7 @@ def waits(reason: str, seconds: float | None) -> str:
 
 
 def runs(pool: str, model: str | None, *, probe: bool, covers: str | None) -> str:
-    """``covers`` is the category of the failure that the attempt stands in for."""
+    """``covers`` is the category of what the attempt stands in for."""
     with_model = f" ({model})" if model else ""
     as_probe = ", as the one probe that may heal the pool" if probe else ""
     after = f", falling back after {covers}" if covers else ""

@@ -198,7 +198,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     model_mismatch: bool = False
     """It is not the one that was asked for, nor a dated snapshot of it."""
     fallback_reason: str | None = None
-    """The category of the failure that it stands in for, on another route than the first choice."""
+    """The category of what it stands in for, on another route than was asked for: a failure, a limit, or why
+    that route cannot run (``invalid``, ``unavailable``)."""
     repair: bool = False
     """It is the one repair turn of an answer that did not fit."""
     seconds: float = 0.0

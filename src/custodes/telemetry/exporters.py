@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from custodes.extras import missing
+
 Signal = Literal["traces", "metrics", "logs"]
 SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
-MISSING = "exporting needs a package that is not installed; `pip install 'custodes[otel]'` brings it"
+MISSING = missing("exporting needs", "otel")
 
 
 class ExportError(ValueError):

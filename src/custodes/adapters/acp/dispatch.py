@@ -17,8 +17,9 @@ from custodes.adapters.asks import Asks
 from custodes.adapters.descriptor import Descriptor, Model
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.adapters.process import ProcessResult, base_environment
+from custodes.extras import missing
 
-_ABSENT = "the Python package 'agent-client-protocol' is not installed: pip install 'custodes[acp]'"
+_ABSENT = missing("it needs", "acp")
 
 
 class AcpRuntime:

@@ -59,7 +59,7 @@ class BudgetSpentError(Exception):
 
 @dataclass(slots=True)
 class AttemptRun:
-    """``covers`` is the category of the failure that this attempt stands in for; None for a first choice.
+    """``covers`` is the category of what this attempt stands in for; None for the route that was asked for.
     ``repair`` is what it asks where it is a repair turn; ``mends`` the turn that may mend an answer which did
     not fit."""
 

@@ -175,7 +175,7 @@ class Dispatch:
     async def _work_through(self, wait_until: float, hold: Hold) -> Outcome | _Pause:
         """Try the candidates in order until one has done the work, or none may try any more."""
         job, candidates = self.job, self.job.candidates
-        covers: str | None = None
+        covers: str | None = job.covers
         while True:
             answer = await self._admit(candidates, hold)
             if isinstance(answer, Refusal):

@@ -129,6 +129,8 @@ class Job(Struct, frozen=True, kw_only=True):
     candidates: tuple[Route, ...] = ()
     """The route first, then what the fallback policy lets stand in for it."""
     passed_over: tuple[str, ...] = ()
+    covers: str | None = None
+    """The category of why the first candidate is not the route that was asked for; None where it is."""
     fan_slots: Slots | None = None
     fan_out: Group | None = None
     under: Under | None = None
@@ -167,6 +169,7 @@ class Job(Struct, frozen=True, kw_only=True):
             self,
             candidates=resolution.candidates,
             passed_over=tuple(str(other) for other in resolution.passed_over),
+            covers=None if resolution.denial is None else resolution.denial.category,
         )
 
 
