@@ -108,3 +108,21 @@ def test_one_row_that_cannot_be_read_is_an_error_and_the_others_can_be_read() ->
         return THINGS.read(whole)
 
     assert _told(_written, tear) == BARE
+
+
+def test_text_that_is_no_utf8_hides_no_other_row_and_is_seen_as_what_it_is() -> None:
+    async def tear(connection: Connection) -> Any:
+        await connection.execute_fetchall("UPDATE things SET state = CAST(x'6EFF' AS TEXT) WHERE id = 'a'")
+        torn = await THINGS.select(connection, "ORDER BY id")
+        with pytest.raises(msgspec.DecodeError):
+            await connection.execute_fetchall("DELETE FROM things WHERE id = 'a' RETURNING state")
+        return torn, await THINGS.select(connection)
+
+    torn, whole = _told(_written, tear)
+    assert torn == [msgspec.structs.replace(FULL, state="n\ufffd"), BARE]
+    assert whole == [BARE]
+
+
+def test_an_error_of_sqlite_itself_stays_one() -> None:
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        _told(lambda connection: connection.execute_fetchall("SELECT * FROM nowhere"))

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import aiosqlite
+import msgspec
 
 T = TypeVar("T")
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -25,10 +26,30 @@ class Connection:
         self._connection = connection
 
     async def execute_fetchall(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return self._connection.execute(sql, parameters).fetchall()
+        """The rows. Text that is no UTF-8 stands in them with U+FFFD for what is none: SQLite keeps whatever
+        bytes it is given, and one such text must not hide every other row.
+
+        :raises msgspec.DecodeError: a statement that writes returns such text.
+        """
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if hasattr(error, "sqlite_errorcode"):  # of SQLite itself, and not of what was read
+                raise
+            if "RETURNING" in sql:  # it was done; a second time would be another
+                raise msgspec.DecodeError(str(error)) from error
+        self._connection.text_factory = _lenient
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     async def executemany(self, sql: str, parameters: Iterable[Parameters]) -> None:
         self._connection.executemany(sql, parameters)
+
+
+def _lenient(data: bytes) -> str:
+    return data.decode(errors="replace")
 
 
 Fold = Callable[[Connection], Awaitable[T]]
