@@ -14,14 +14,14 @@ from custodes.adapters.port import ProfileSetting
 from custodes.overseer import tables
 from custodes.overseer.endpoint import Endpoint, endpoints
 from custodes.overseer.holder import take
-from custodes.overseer.incident import Incident, iso
+from custodes.overseer.incident import Incident
 from custodes.overseer.journal import Journal
 from custodes.overseer.notify import Postman
 from custodes.overseer.overseer import Overseer
 from custodes.overseer.probe import Answer
 from custodes.overseer.tree import tree
 from custodes.store import Database
-from custodes.supervision.record.clock import Now
+from custodes.supervision.record.clock import Now, utc_time
 from custodes.supervision.record.schema import MIGRATIONS
 from support.overseen import GOOD, REFUSED, TIMEOUT, Shelf, status
 from support.overseer import MIDNIGHT, config
@@ -89,7 +89,7 @@ def test_a_scripted_day_in_virtual_time(tmp_path: Path, monkeypatch: pytest.Monk
 
     def observer(event: str, incident: Incident) -> None:
         if event == "moved":
-            at = iso(now().wall)[11:16]
+            at = utc_time(now().wall)[11:16]
             moves.append((at, f"{incident.profile_affected} {incident.new_model}"))
 
     async def script() -> None:

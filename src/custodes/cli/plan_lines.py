@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from custodes.cli.output import paint, plain
 from custodes.cli.report import backtrack_line, resolutions
-from custodes.cli.run_lines import STYLES, clock
+from custodes.cli.run_lines import STYLES
 from custodes.supervision.plans.plan_view import PlanView, StepView
+from custodes.supervision.record.clock import local_time
 
 
 def plan_line(plan: PlanView) -> str:
     done = sum(step.status == "done" for step in plan.steps)
     words = [
-        f"plan {paint(plain(plan.name), 'bold')}  {clock(plan.started)}",
+        f"plan {paint(plain(plan.name), 'bold')}  {local_time(plan.started)}",
         paint(plan.status, STYLES.get(plan.status, "yellow")),
         f"{done} of {len(plan.steps)} steps done",
     ]

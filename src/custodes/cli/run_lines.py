@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from custodes.cli.output import paint, plain
 from custodes.supervision.asks.permission_table import AskRow
+from custodes.supervision.record.clock import local_time
 from custodes.supervision.record.run_view import AttemptView, ConversationView, RunView, Used, by_descent
 
 STYLES = {"done": "green", "running": "cyan", "failed": "red", "unknown": "red", "skipped": "dim"}
@@ -14,7 +15,10 @@ STYLES = {"done": "green", "running": "cyan", "failed": "red", "unknown": "red",
 
 def conversation_line(conversation: ConversationView) -> str:
     statuses = ", ".join(f"{count} {status}" for status, count in conversation.by_status.items())
-    words = [f"{paint(plain(conversation.conversation), 'bold')}  {clock(conversation.started)}", statuses]
+    words = [
+        f"{paint(plain(conversation.conversation), 'bold')}  {local_time(conversation.started)}",
+        statuses,
+    ]
     if conversation.abandoned:
         words.append(paint(f"{conversation.abandoned} left by an owner that died", "red"))
     return "  ".join((*words, *used_words(conversation.used)))
@@ -87,7 +91,3 @@ def _end(row: AttemptView) -> str:
     if row.status == "refused" and row.retry_after_s is not None:
         words += f", the soonest recovery in {row.retry_after_s} s"
     return paint(words, STYLES.get(row.status, "yellow"))
-
-
-def clock(wall: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from custodes.hub.runs_view import element_id
+from custodes.supervision.record.clock import local_time, utc_time
 
 STATIC = files("custodes.hub") / "static"
 
@@ -29,8 +29,8 @@ def environment() -> Environment:
         "count": count,
         "usd": usd,
         "amount": amount,
-        "clock": clock,
-        "iso": iso,
+        "clock": local_time,  # the browser's machine is this one, or one of the same person
+        "iso": utc_time,
         "words": words,
         "shell": shlex.join,
         "element_id": partial(element_id, "e"),
@@ -79,15 +79,6 @@ def usd(value: float | None) -> str:
 def amount(value: float) -> str:
     """A figure of a budget: whole where it is, else to the cent."""
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}"
-
-
-def clock(wall: float) -> str:
-    """Local time: the browser's machine is this one, or one of the same person."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))
-
-
-def iso(wall: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))
 
 
 def words(value: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from custodes.overseer.config import Choice
 from custodes.overseer.decide import Action, Decision
 from custodes.overseer.watch import Watch
-from custodes.supervision.record.clock import Now
+from custodes.supervision.record.clock import Now, utc_time
 
 Kind = Literal["outage", "cooldown", "hand", "problem", "probe"]
 
@@ -45,10 +45,6 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     by: str = "overseer"
 
 
-def iso(wall: float) -> str:
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 def cause_of(kind: Kind, provider: str, profile: str) -> str:
     """One incident for one profile and what ails it; one for a provider that no profile works on."""
     return f"{kind}:{provider}:{profile}"
@@ -60,7 +56,7 @@ def of_decision(decision: Decision, watch: Watch | None, now: Now) -> Incident:
     provider = about.provider if about else ""
     return Incident(
         id=str(uuid.uuid4()),
-        timestamp=iso(now.wall),
+        timestamp=utc_time(now.wall),
         provider=provider,
         model=about.model if about else "",
         error_code=_code(decision, watch),
@@ -80,7 +76,7 @@ def of_provider(watch: Watch, now: Now) -> Incident:
     kind: Kind = "probe" if watch.condition == "misconfigured" else "outage"
     return Incident(
         id=str(uuid.uuid4()),
-        timestamp=iso(now.wall),
+        timestamp=utc_time(now.wall),
         provider=watch.provider,
         model="",
         error_code=watch.code,
@@ -105,7 +101,7 @@ def by_person(
         action = "switch_back" if new == str(primary) else "switch_to_fallback"
     return Incident(
         id=str(uuid.uuid4()),
-        timestamp=iso(now.wall),
+        timestamp=utc_time(now.wall),
         provider=primary.provider,
         model=primary.model,
         error_code="hand",
@@ -144,4 +140,4 @@ def _code(decision: Decision, watch: Watch | None) -> str:
 
 def _eta(watch: Watch | None, now: Now) -> str | None:
     eta = None if watch is None else watch.eta(now)
-    return None if eta is None else iso(eta)
+    return None if eta is None else utc_time(eta)

@@ -9,9 +9,9 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
-from custodes.overseer.incident import Incident, iso
+from custodes.overseer.incident import Incident
 from custodes.supervision.record.audit import append_line
-from custodes.supervision.record.clock import Now
+from custodes.supervision.record.clock import Now, utc_time
 
 logger = logging.getLogger("custodes.overseer")
 LOG = Path(".coding-os") / "supervisor.log"
@@ -26,7 +26,7 @@ class Journal:
 
     async def write(self, event: str, incident: Incident, now: Now) -> None:
         """``event`` is ``opened``, ``moved`` or ``resolved``."""
-        entry: dict[str, Any] = {"at": iso(now.wall), "event": event, **msgspec.structs.asdict(incident)}
+        entry: dict[str, Any] = {"at": utc_time(now.wall), "event": event, **msgspec.structs.asdict(incident)}
         line = msgspec.json.encode({key: value for key, value in entry.items() if value is not None})
         try:
             await anyio.to_thread.run_sync(append_line, self._file, line)

@@ -14,9 +14,9 @@ import msgspec
 
 from custodes.overseer.config import Choice, Config
 from custodes.overseer.decide import Decision, ProfileRecord, standing
-from custodes.overseer.incident import Incident, cause_of, iso, moved, of_decision, of_provider
+from custodes.overseer.incident import Incident, cause_of, moved, of_decision, of_provider
 from custodes.overseer.watch import Watch
-from custodes.supervision.record.clock import Now
+from custodes.supervision.record.clock import Now, utc_time
 
 ETA_MOVED_S = 60
 """An expected recovery that moved by less is not written again."""
@@ -82,7 +82,7 @@ def resolved(incident: Incident, by: str, now: Now) -> Incident:
     return msgspec.structs.replace(
         incident,
         status="resolved",
-        resolved=iso(now.wall),
+        resolved=utc_time(now.wall),
         resolved_by=by,
         seconds=max(0.0, round(now.wall - incident.opened, 3)),
     )
@@ -123,4 +123,4 @@ def _expected(incident: Incident, watches: Mapping[str, Watch], now: Now) -> Inc
     eta = watches[incident.provider].eta(now)
     if eta is None or not moved(incident, eta, ETA_MOVED_S):
         return incident
-    return msgspec.structs.replace(incident, recovery_eta=iso(eta))
+    return msgspec.structs.replace(incident, recovery_eta=utc_time(eta))

@@ -15,11 +15,11 @@ from custodes.overseer.by_hand import offers
 from custodes.overseer.config import Choice, Config
 from custodes.overseer.decide import Action, Decision, ProfileRecord, Standing, decide, standing, taken_up
 from custodes.overseer.holder import Holder
-from custodes.overseer.incident import Incident, iso
+from custodes.overseer.incident import Incident
 from custodes.overseer.probe import Answer, judge
 from custodes.overseer.watch import STRIKES, Condition, Watch, advance
 from custodes.store import Connection
-from custodes.supervision.record.clock import Now
+from custodes.supervision.record.clock import Now, utc_time
 from custodes.supervision.record.project_file import ProjectFile
 
 
@@ -171,8 +171,8 @@ def _provider(watch: Watch, now: Now) -> ProviderView:
         condition=watch.condition,
         error_code=watch.code,
         detail=watch.detail,
-        since=iso(watch.since) if watch.since else None,
-        recovery_eta=None if eta is None else iso(eta),
+        since=utc_time(watch.since) if watch.since else None,
+        recovery_eta=None if eta is None else utc_time(eta),
         seconds=watch.seconds,
         strikes=watch.strikes,
         good=watch.good,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from custodes.supervision.record.clock import after, boot_id, later, now, whole_seconds
+from custodes.supervision.record.clock import after, boot_id, later, local_time, now, utc_time, whole_seconds
 from support.health import Clock
 
 
@@ -82,3 +82,13 @@ def test_a_system_without_proof_of_processes_is_told_before_anything_starts(
     monkeypatch.setattr("sys.platform", "win32")
     with pytest.raises(RuntimeError, match=r"on this system \(win32\) nothing proves .* WSL on Windows"):
         boot_id.__wrapped__()
+
+
+def test_a_moment_is_written_for_people_and_programs() -> None:
+    assert utc_time(1_784_505_600.9) == "2026-07-20T00:00:00Z"
+    assert len(local_time(1_784_505_600.9)) == len("2026-07-20 00:00:00")
+
+
+@pytest.mark.parametrize("wall", [1e18, 1e308, -1e308, float("inf")])
+def test_a_moment_that_no_calendar_holds_is_unknown(wall: float) -> None:
+    assert local_time(wall) == utc_time(wall) == "?"

@@ -12,6 +12,7 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -61,6 +62,23 @@ def later(one: Deadline | None, other: Deadline, now: Now) -> Deadline:
 def whole_seconds(seconds: float) -> int:
     """For people and for ``retry_after_s``: rounded up, and at least 1, so that nobody asks too early."""
     return max(1, math.ceil(seconds))
+
+
+def local_time(wall: float) -> str:
+    """For people, in this machine's zone; "?" for a moment that no calendar holds, as a torn row may say."""
+    return _written(wall, time.localtime, "%Y-%m-%d %H:%M:%S")
+
+
+def utc_time(wall: float) -> str:
+    """For programs, as RFC 3339 has it; "?" as for :func:`local_time`."""
+    return _written(wall, time.gmtime, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _written(wall: float, parts: Callable[[float], time.struct_time], form: str) -> str:
+    try:
+        return time.strftime(form, parts(wall))
+    except (OverflowError, OSError, ValueError):
+        return "?"
 
 
 @functools.cache
