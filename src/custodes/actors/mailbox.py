@@ -81,15 +81,16 @@ class Mailbox:
         It is taken once two passes of the loop bring no more: what many tasks say in one breath is one batch,
         whichever of them said it first (a batch is a commit to the disk, a pass some microseconds). One pass
         would not do: trio runs the tasks of a pass in order or in reverse, so that whoever was last in one
-        and is first in the next sees no news, though others have yet to speak.
+        and is first in the next sees no news, though others have yet to speak. News is what makes it longer
+        than it ever was: those who ask and give up by turns keep nobody waiting.
         """
         queue = self._queue
         while await self._filled():
-            quiet = 0
+            quiet, most = 0, len(queue)
             while quiet < 2 and len(queue) < limit:
-                seen = len(queue)
                 await checkpoint()
-                quiet = quiet + 1 if len(queue) == seen else 0
+                quiet = quiet + 1 if len(queue) <= most else 0
+                most = max(most, len(queue))
             if queue and not self._leaving:
                 return [queue.popleft() for _ in range(min(limit, len(queue)))]
         return []
