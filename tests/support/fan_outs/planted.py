@@ -325,6 +325,7 @@ PLANTED = (
         "a row stays open where the budget stops its attempt",
         _open_after_a_budget_stop,
         invariants.the_store_has_one_terminal_record_of_every_child,
+        rare=True,
     ),
     Planted(
         "a runtime is called without its row",
