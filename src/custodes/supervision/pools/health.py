@@ -33,7 +33,7 @@ from custodes.supervision.pools.health_fold import Fold
 from custodes.supervision.pools.pool_table import load_pools, load_unavailable, save_pools, save_unavailable
 from custodes.supervision.record import records
 from custodes.supervision.record.clock import Now
-from custodes.supervision.record.file_actor import LAST_WAIT_S, WAIT_S, FileActor
+from custodes.supervision.record.file_actor import LAST_WAIT_S, WAIT_S, FileActor, fold_and_save
 from custodes.supervision.record.owner_identity import proven_dead, this_process
 from custodes.supervision.writers.lease_table import held_among
 
@@ -136,32 +136,20 @@ async def fold_and_commit(
     *,
     read_first: bool = False,
 ) -> tuple[list[Any], list[Pool]]:
-    """The answers, and every pool that was looked at. They stand on the disk once this returns.
+    """The answers, and every pool that was looked at; see :func:`fold_and_save`."""
 
-    ``read_first`` looks without waiting for a writer, and writes only if something would change; it is for
-    batches that probably change nothing, and makes no difference to the outcome.
+    async def load(connection: Connection) -> Fold:
+        return await _read(connection, messages, now())
 
-    :raises StoreError: nothing was written.
-    """
-
-    async def look(connection: Connection) -> tuple[Fold, list[Any]]:
-        fold = await _read(connection, messages, now())
-        return fold, fold.answers(messages)
-
-    async def change(connection: Connection) -> tuple[Fold, list[Any]]:
-        fold, answers = await look(connection)
-        await save_pools(connection, fold.changed_pools.values())
-        await save_unavailable(connection, fold.changed_unavailable.items())
-        await records.insert(connection, fold.opened.values())
-        await records.update(connection, fold.changed_rows.values())
-        return fold, answers
-
-    if read_first:
-        fold, answers = await database.read(look)
-        if not fold.dirty:
-            return answers, list(fold.pools.values())
-    fold, answers = await database.write(change, wait_s)
+    fold, answers = await fold_and_save(database, messages, load, _save, wait_s, read_first=read_first)
     return answers, list(fold.pools.values())
+
+
+async def _save(connection: Connection, fold: Fold) -> None:
+    await save_pools(connection, fold.changed_pools.values())
+    await save_unavailable(connection, fold.changed_unavailable.items())
+    await records.insert(connection, fold.opened.values())
+    await records.update(connection, fold.changed_rows.values())
 
 
 async def _read(connection: Connection, messages: Sequence[Message[Any]], now: Now) -> Fold:

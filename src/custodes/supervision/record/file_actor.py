@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
 from custodes.actors import ActorError, BatchActor, Message
-from custodes.store import Database, StoreError, StoreLocked, StoreUnusable
+from custodes.store import Connection, Database, StoreError, StoreLocked, StoreUnusable
 from custodes.supervision.record.clock import Now
 
 WAIT_S = 1.0
@@ -95,3 +95,47 @@ class FileActor(BatchActor):
         if self._owed and isinstance(error, StoreLocked):
             with suppress(ActorError):  # it stops: on_stop writes them
                 self.context.ref.tell(_Retry())  # which waits for the writer again, so this is no busy loop
+
+
+class Folded(Protocol):
+    """What was read, with a batch of messages folded over it."""
+
+    @property
+    def dirty(self) -> bool: ...
+    def answers(self, messages: Sequence[Message[Any]]) -> list[Any]: ...
+
+
+F = TypeVar("F", bound=Folded)
+
+
+async def fold_and_save(
+    database: Database,
+    messages: Sequence[Message[Any]],
+    load: Callable[[Connection], Awaitable[F]],
+    save: Callable[[Connection, F], Awaitable[None]],
+    wait_s: float,
+    *,
+    read_first: bool,
+) -> tuple[F, list[Any]]:
+    """The fold and its answers; what they say stands on the disk once this returns.
+
+    ``read_first`` looks without waiting for a writer, and writes only if something would change; it is for
+    batches that probably change nothing, and makes no difference to the outcome.
+
+    :raises StoreError: nothing was written.
+    """
+
+    async def look(connection: Connection) -> tuple[F, list[Any]]:
+        fold = await load(connection)
+        return fold, fold.answers(messages)
+
+    async def change(connection: Connection) -> tuple[F, list[Any]]:
+        fold, answers = await look(connection)
+        await save(connection, fold)
+        return fold, answers
+
+    if read_first:
+        seen = await database.read(look)
+        if not seen[0].dirty:
+            return seen
+    return await database.write(change, wait_s)

@@ -15,7 +15,7 @@ import anyio
 from custodes.actors import Actor, ActorError, ActorRef, Message
 from custodes.store import Connection, Database, StoreError
 from custodes.supervision.record.clock import Now
-from custodes.supervision.record.file_actor import WAIT_S, FileActor
+from custodes.supervision.record.file_actor import WAIT_S, FileActor, fold_and_save
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.writers.lease import HEARTBEAT_S
 from custodes.supervision.writers.lease_fold import Beat, Held, InTheWay, LeaseFold, Release, Take
@@ -98,27 +98,17 @@ async def fold_and_commit(
     *,
     read_first: bool = False,
 ) -> list[Any]:
-    """The answers; what they say stands on the disk once this returns.
+    """The answers; see :func:`fold_and_save`."""
 
-    ``read_first`` looks without waiting for a writer, and writes only if something would change.
-
-    :raises StoreError: nothing was written.
-    """
-
-    async def look(connection: Connection) -> tuple[LeaseFold, list[Any]]:
+    async def load(connection: Connection) -> LeaseFold:
         line = {lease.id: lease for lease in await load_leases(connection)}
-        fold = LeaseFold(now=now(), owner=this_process(), line=line, last=await last_number(connection))
-        return fold, fold.answers(messages)
+        return LeaseFold(now=now(), owner=this_process(), line=line, last=await last_number(connection))
 
-    async def change(connection: Connection) -> list[Any]:
-        fold, answers = await look(connection)
-        await delete_leases(connection, fold.ended)
-        await save_leases(connection, fold.changed.values())
-        await save_last_number(connection, fold.last)
-        return answers
+    _, answers = await fold_and_save(database, messages, load, _save, wait_s, read_first=read_first)
+    return answers
 
-    if read_first:
-        fold, answers = await database.read(look)
-        if not fold.dirty:
-            return answers
-    return await database.write(change, wait_s)
+
+async def _save(connection: Connection, fold: LeaseFold) -> None:
+    await delete_leases(connection, fold.ended)
+    await save_leases(connection, fold.changed.values())
+    await save_last_number(connection, fold.last)
