@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def play(life: Life, host: Callable[[Life], Awaitable[None]]) -> None:
     """Let a host live this life. :raises Violation: it did not come to its end."""
     LIVES[str(life.project)] = life
     life.store = store = InlineStore(life)
-    with seeded_scheduling(life.seed), simulated(life, store):
+    with closing(store), seeded_scheduling(life.seed), simulated(life, store):
         try:
             trio.run(_bounded, life, store, host, clock=trio.testing.MockClock(autojump_threshold=0))
         except BaseException as error:

@@ -90,3 +90,7 @@ class InlineStore:
 
     async def aclose(self) -> None:
         """The file outlives whoever closes it, as a file does: its life reads it afterwards."""
+
+    def close(self) -> None:
+        """Its life is over, and has been read."""
+        self._inline.sqlite.close()
