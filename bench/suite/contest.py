@@ -79,7 +79,7 @@ class Contender:
             self._process.stdin.flush()
             answer = self._answer()
         except OSError:
-            answer = self._over(self._last_words())
+            answer = self._ended()
         if "cannot" in answer:
             self.left_out[place] = answer["cannot"]
         else:
@@ -110,7 +110,7 @@ class Contender:
             if not ready:
                 return self._over(f"did not answer within {self.answer_s:g} s")
             if not (part := os.read(out, 65_536)):
-                return self._over(self._last_words())
+                return self._ended()
             line += part
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -135,6 +135,13 @@ class Contender:
         self._end()
         return {"cannot": why}
 
+    def _ended(self) -> dict[str, Any]:
+        """It has closed its end. It is waited for: its last words may come after that."""
+        self._end()
+        self._words.seek(0)
+        said = self._words.read().decode(errors="replace").strip().splitlines()
+        return {"cannot": f"its process ended: {said[-1][:300] if said else 'it said nothing'}"}
+
     def _end(self) -> None:
         if self._process is None:
             return
@@ -144,11 +151,6 @@ class Contender:
             self._process.kill()
             self._process.communicate()
         self._process = None
-
-    def _last_words(self) -> str:
-        self._words.seek(0)
-        said = self._words.read().decode(errors="replace").strip().splitlines()
-        return f"its process ended: {said[-1][:300] if said else 'it said nothing'}"
 
 
 def ours(name: str, module: str, *arguments: str) -> Contender:

@@ -14,7 +14,7 @@ from bench.suite.environment import CannotInstallError, environment
 from bench.suite.measure import Bench, Measure
 
 CODE = """
-import json, sys, time
+import json, os, sys, time
 from bench.suite.contender import Spent, serve
 log = open(sys.argv[1], "a")
 
@@ -32,10 +32,16 @@ def noisy(size):
 def ends(size):
     sys.exit("out of memory")
 
+def closes(size):
+    os.closerange(3, 64)  # its answers' end among them
+    sys.stdin.read()  # its words come when nobody waits for an answer any more
+    os.write(2, b"of a full disk")
+    os._exit(1)
+
 def hangs(size):
     time.sleep(600)
 
-serve("7", {"told": told, "fails": fails, "noisy": noisy, "ends": ends, "hangs": hangs})
+serve("7", {"told": told, "fails": fails, "noisy": noisy, "ends": ends, "closes": closes, "hangs": hangs})
 """
 
 
@@ -80,7 +86,12 @@ def test_only_those_are_asked_that_a_measure_is_among(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "why"), [("fails", "ValueError: not of this size"), ("ends", "its process ended: out of memory")]
+    ("case", "why"),
+    [
+        ("fails", "ValueError: not of this size"),
+        ("ends", "its process ended: out of memory"),
+        ("closes", "its process ended: of a full disk"),
+    ],
 )
 def test_a_case_that_fails_is_named_and_not_asked_again(tmp_path: Path, case: str, why: str) -> None:
     found = hold(bench(tmp_path, Measure(case, 1, "one"), Measure("told", 1, "then")), rounds=2)
