@@ -82,6 +82,7 @@ async def test_a_tree_shows_each_childs_adapter_model_and_why_it_fell_back(
         started=2.0,
         ended=9.0,
         cost_usd=0.5,
+        fallback_reason="capacity",
     )
     await put_on_record(project, [limited, covered])
     text = (await page.get("/conversations/c")).text
@@ -89,6 +90,8 @@ async def test_a_tree_shows_each_childs_adapter_model_and_why_it_fell_back(
     assert '<span class="chip adapter">beta</span><span class="chip model">large</span>' in tree
     assert "capacity on alpha:large, 60 s stated" in tree
     assert "$0.5000" in tree
+    assert "fallback after capacity" in tree
+    assert "for the first choice, after capacity" in (await page.get("/runs/a")).text
 
 
 @pytest.mark.anyio

@@ -19,6 +19,13 @@ async def ignore(progress: float, message: str) -> None:
     pass
 
 
+async def mcp_trace(project: Path, conversation: str) -> Any:
+    async with Supervision(project) as supervision, supervision.conversation("mcp") as parent:
+        tools = Tools(supervision, parent)
+        document = await tools.call("cos_trace", {"conversation": conversation}, ignore)
+    return msgspec.json.decode(msgspec.json.encode(document))["attempts"]
+
+
 async def python(project: Path) -> Any:
     async with Supervision(project) as supervision, supervision.conversation("python") as parent:
         outcome = await parent.dispatch(Work(role="reviewer", prompt="x"))
@@ -51,3 +58,17 @@ def test_every_pool_cooling_is_told_with_both_pools_and_the_soonest_on_every_sur
         assert 50 < refusal["retry_after_s"] <= 100
         assert refusal["route"] == refusals[0]["route"]
     assert len(script.requests) == 2
+
+
+def test_what_stands_in_is_told_with_its_reason_on_every_surface(cos: Cos, project: Path) -> None:
+    script = scripted.install(project, "one", "two")
+    scripted.configure(project, fallback_policy="next_eligible")
+    script.acts.append(scripted.limit(retry_after_s=100))
+    assert anyio.run(python, project) is None
+    (limited, stood_in) = anyio.run(mcp_trace, project, "python")
+    assert [limited["fallback_reason"], stood_in["fallback_reason"]] == [None, "capacity"]
+    run = stood_in["run_id"]
+    shown = cos("runs", "show", run, "--format", "json").document["attempts"]
+    assert [each["fallback_reason"] for each in shown] == [None, "capacity"]
+    for words in (("runs", "show", run), ("cognition", "trace", "python")):
+        assert cos(*words).out.count("falling back after capacity") == 1

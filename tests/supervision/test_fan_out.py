@@ -130,6 +130,81 @@ async def test_what_stands_in_for_a_route_that_cannot_run_says_so(
     assert [each.fallback_reason for each in (*mistyped.attempts, *meant.attempts)] == ["invalid", None]
 
 
+async def covered(project: Path, *, budget: Budget | None = None, **fields: Any) -> list[str | None]:
+    """What the attempts of one more work stand in for, which the row of each says as its attempt does."""
+    async with custodes.Supervision(project) as supervision, supervision.conversation("covered") as parent:
+        async with parent.fan_out(budget=budget) as fan:
+            fan.start(review(**fields))
+    (outcome,) = fan.outcomes
+    assert outcome.status == "done"
+    with closing(sqlite3.connect(project / ".coding-os" / "custodes.db")) as database:
+        rows = database.execute(
+            "SELECT fallback_reason FROM attempts WHERE conversation = 'covered' ORDER BY number"
+        ).fetchall()
+    told = [each.fallback_reason for each in outcome.attempts]
+    assert [reason for (reason,) in rows] == told
+    return told
+
+
+@pytest.mark.parametrize(
+    ("failure", "covers"),
+    [
+        (Failure(category="auth", reason="log in", outcome="known_failed"), "auth"),
+        (Failure(category="unavailable", reason="billing", outcome="known_failed"), "unavailable"),
+        (Failure(category="provider", reason="busy", retryable=True, overloaded=True), "provider"),
+        (Failure(category="capacity", reason="limit", retryable=True, retry_after_s=60), "capacity"),
+    ],
+)
+async def test_what_stands_in_says_why_the_first_choice_was_not_let_in(
+    tmp_path: Path, script: scripted.Script, failure: Failure, covers: str
+) -> None:
+    script.acts.append(scripted.fail(failure))
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        await parent.dispatch(review())
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+    assert await covered(tmp_path) == [covers]
+
+
+async def test_what_stands_in_for_an_adapter_that_was_changed_meanwhile_says_that_it_is_unavailable(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible", max_parallel=1)
+
+    async def change(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        (tmp_path / ".coding-os" / "adapters" / "one" / "dispatch.py").write_text("# not as it was trusted")
+        return await scripted.answer(request, progress)
+
+    script.acts.append(change)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as fan:
+            fan.start(review())
+            fan.start(review())
+    assert [each.attempts[0].adapter for each in fan.outcomes] == ["one", "two"]
+    assert [each.attempts[0].fallback_reason for each in fan.outcomes] == [None, "unavailable"]
+
+
+async def test_what_stands_in_for_a_route_that_the_budget_does_not_hold_says_so(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+    costing = scripted.ADAPTER_YAML.format(id="two").replace("output]", "output, usage, cost]")
+    folder = tmp_path / ".coding-os" / "adapters" / "two"
+    (folder / "adapter.yaml").write_text(costing)
+    trust(folder)
+    assert await covered(tmp_path, budget=Budget(usd=1)) == ["budget"]
+
+
+async def test_a_repair_turn_of_what_stands_in_stands_in_for_the_same(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    async def chat(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        return DispatchResult(text="All good!")
+
+    scripted.configure(tmp_path, fallback_policy="next_eligible")
+    script.acts += [scripted.limit(retry_after_s=60), chat]
+    assert await covered(tmp_path) == [None, "capacity", "capacity"]
+
+
 async def test_accepted_mutable_work_never_moves_on(tmp_path: Path, script: scripted.Script) -> None:
     scripted.configure(tmp_path, fallback_policy="next_eligible")
     script.acts.append(

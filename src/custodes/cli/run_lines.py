@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from custodes.cli.output import paint, plain
 from custodes.supervision.asks.permission_table import AskRow
+from custodes.supervision.event_words import falls_back
 from custodes.supervision.record.clock import local_time
 from custodes.supervision.record.run_view import AttemptView, ConversationView, RunView, Used, by_descent
 
@@ -72,6 +73,7 @@ def _where(row: AttemptView) -> str:
     words += [f"effort {plain(row.effort)}"] if row.effort else []
     if row.served_model not in (None, row.model):
         words.append(f"answered by {plain(row.served_model or '')}")
+    words += [falls_back(plain(row.fallback_reason))] if row.fallback_reason else []
     return ", ".join(words)
 
 

@@ -58,8 +58,12 @@ def runs(pool: str, model: str | None, *, probe: bool, covers: str | None) -> st
     """``covers`` is the category of what the attempt stands in for."""
     with_model = f" ({model})" if model else ""
     as_probe = ", as the one probe that may heal the pool" if probe else ""
-    after = f", falling back after {covers}" if covers else ""
+    after = f", {falls_back(covers)}" if covers else ""
     return f"runs on {pool}{with_model}{as_probe}{after}"
+
+
+def falls_back(covers: str) -> str:
+    return f"falling back after {covers}"
 
 
 def fails(pool: str, failure: Failure) -> str:

@@ -199,7 +199,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """It is not the one that was asked for, nor a dated snapshot of it."""
     fallback_reason: str | None = None
     """The category of what it stands in for, on another route than was asked for: a failure, a limit, or why
-    that route cannot run (``invalid``, ``unavailable``)."""
+    that route cannot run (``invalid``, ``unavailable``, ``auth``, ``budget``)."""
     repair: bool = False
     """It is the one repair turn of an answer that did not fit."""
     seconds: float = 0.0

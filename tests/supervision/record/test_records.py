@@ -59,6 +59,7 @@ FULL = AttemptRow(
     ended=11.5,
     fan_out=Group("run-1", "review"),
     trace=Lineage(trace="1" * 32, conversation="2" * 16, child="3" * 16, call="4" * 16),
+    fallback_reason="auth",
 )
 
 

@@ -20,6 +20,7 @@ from custodes.supervision.record.run_view import AttemptView
 from custodes.supervision.record.span_tree import spans_of
 from custodes.supervision.work import Work
 from custodes.telemetry import Lineage, SpanRecord
+from custodes.telemetry.conventions import FALLBACK_REASON
 from custodes.telemetry.otlp import read_json
 from support import scripted
 from support.cos import Cos
@@ -89,6 +90,28 @@ async def test_without_a_trace_the_rows_give_the_same_tree_each_time(
     assert told == spans_of(bare, until=0, provider=nobody)
     assert len({record.trace for record in told}) == 1
     assert all(len(record.id) == 16 and len(record.trace) == 32 for record in told)
+
+
+@pytest.mark.anyio
+async def test_the_rows_tell_why_an_only_attempt_stands_in(
+    project: Path, span_watch: SpanWatch, anyio_backend: str
+) -> None:
+    script = scripted.install(project, "one", "two")
+    scripted.configure(project, fallback_policy="next_eligible")
+    script.acts += [scripted.begun(scripted.limit(retry_after_s=60)), *[scripted.begun()] * 2]
+    async with custodes.Supervision(project) as supervision, supervision.conversation("talk") as parent:
+        for _ in range(2):
+            await parent.dispatch(Work(role="reviewer", prompt="look"))
+    async with RecordFile(project) as file:
+        rows = await file.conversation("talk")
+    told = {record.id: record for record in spans_of(rows, until=time.time(), provider=nobody)}
+    emitted = {
+        f"{span.context.span_id:016x}": (span.attributes or {}).get(FALLBACK_REASON)
+        for span in span_watch.ended
+        if span.context is not None and f"{span.context.span_id:016x}" in told
+    }
+    assert [reason for reason in emitted.values() if reason] == ["capacity", "capacity"]
+    assert {id: told[id].attributes.get(FALLBACK_REASON) for id in emitted} == emitted  # noqa: A001
 
 
 def row(run: str, number: int = 1, **fields: Any) -> AttemptRow:

@@ -59,9 +59,8 @@ class BudgetSpentError(Exception):
 
 @dataclass(slots=True)
 class AttemptRun:
-    """``covers`` is the category of what this attempt stands in for; None for the route that was asked for.
-    ``repair`` is what it asks where it is a repair turn; ``mends`` the turn that may mend an answer which did
-    not fit."""
+    """``repair`` is what it asks where it is a repair turn; ``mends`` the turn that may mend an answer which
+    did not fit."""
 
     job: Job
     services: Services
@@ -70,7 +69,6 @@ class AttemptRun:
     registry: Registry
     """The adapters as they were when it was admitted."""
     number: int
-    covers: str | None
     hold: Hold
     places: Places
     leave: Callable[[], None]
@@ -106,7 +104,7 @@ class AttemptRun:
             effort=route.effort,
             pool=route.pool,
             probe=admission.probe,
-            fallback_reason=self.covers,
+            fallback_reason=self.admission.fallback_reason,
             repair=self.repair is not None,
         )
         descriptor = self.registry.descriptors[route.adapter]
@@ -117,7 +115,7 @@ class AttemptRun:
             pool=route.pool,
             health_state=admission.state,
             probe=admission.probe,
-            fallback_reason=self.covers,
+            fallback_reason=self.admission.fallback_reason,
         )
         with span, attach(span.context):
             try:
@@ -296,7 +294,7 @@ class AttemptRun:
             native_thread_id=result.native_thread_id,
             served_model=result.served_model,
             model_mismatch=self._served_another(result),
-            fallback_reason=self.covers,
+            fallback_reason=self.admission.fallback_reason,
             repair=self.repair is not None,
             seconds=time.monotonic() - self._started,
         )

@@ -177,7 +177,7 @@ class Dispatch:
         job, candidates = self.job, self.job.candidates
         covers: str | None = job.covers
         while True:
-            answer = await self._admit(candidates, hold)
+            answer = await self._admit(candidates, hold, covers)
             if isinstance(answer, Refusal):
                 self._emit(AttemptRefused, refusal=answer)
                 pause = answer.retry_after_s
@@ -185,14 +185,12 @@ class Dispatch:
                     return _Pause(pause)
                 return await self._refused(answer)
             route, admission, registry = answer
-            if covers is None and route != job.candidates[0]:
-                covers = "capacity"
-            end = await self._attempt(route, admission, registry, hold, covers=covers)
+            end = await self._attempt(route, admission, registry, hold)
             if isinstance(end, Outcome):
                 return end
             failure, repair = end
             if repair is not None and not job.mutable:
-                return await self._repaired(route, repair, hold, failure)
+                return await self._repaired(route, admission.fallback_reason, repair, hold, failure)
             if may_try_again(failure, job.mutable):
                 candidates = tuple(other for other in candidates if other.pool != route.pool)
                 covers = failure.category
@@ -209,7 +207,6 @@ class Dispatch:
         registry: Registry,
         hold: Hold,
         *,
-        covers: str | None = None,
         repair: Repair | None = None,
     ) -> Outcome | tuple[Failure, Repair | None]:
         """How the work ended with this attempt; else why it failed, and the turn that may mend it."""
@@ -221,7 +218,6 @@ class Dispatch:
             admission,
             registry,
             number=number,
-            covers=covers,
             hold=hold,
             places=self._places,
             leave=self._leave,
@@ -237,10 +233,12 @@ class Dispatch:
             evidence = await verified(evidence, self.services.project)
         return self.outcome("done", evidence=evidence)
 
-    async def _repaired(self, route: Route, repair: Repair, hold: Hold, failure: Failure) -> Outcome:
+    async def _repaired(
+        self, route: Route, covers: str | None, repair: Repair, hold: Hold, failure: Failure
+    ) -> Outcome:
         """One more turn on the same route, admitted like any attempt, and never a second one. Where it is
         not let in, what the first turn came to stands."""
-        answer = await self._admit((route,), hold)
+        answer = await self._admit((route,), hold, covers)
         if isinstance(answer, Refusal):
             self._emit(AttemptRefused, refusal=answer)
             return self.outcome(failed_status(failure, self.job.mutable), failure=failure)
@@ -250,10 +248,13 @@ class Dispatch:
         return self.outcome(failed_status(end[0], self.job.mutable), failure=end[0])
 
     async def _admit(
-        self, candidates: tuple[Route, ...], hold: Hold
+        self, candidates: tuple[Route, ...], hold: Hold, covers: str | None
     ) -> tuple[Route, Admission, Registry] | Refusal:
         """A ticket for the first candidate that may run now, with the adapters as they then were; or why
-        none may."""
+        none may.
+
+        :param covers: the category of why the first candidate is not what was asked for; None where it is.
+        """
         job, services = self.job, self.services
         if (late := job.account.may_start()) is not None:
             return budget_refusal(late, job.candidates[0])
@@ -273,10 +274,14 @@ class Dispatch:
         passed_over = (*job.passed_over, *unavailable)
         if not live:
             return self._refusal("unavailable", unavailable[0], (*job.passed_over, *unavailable[1:]))
+        if live[0] != candidates[0]:
+            covers = covers or "unavailable"
         described = [(route, registry.descriptors[route.adapter]) for route in live]
         live, short = job.account.reserve(job.run_id, job.work, described)
         if not live:
             return budget_refusal(short[0], described[0][0], (*passed_over, *map(str, short[1:])))
+        if live[0] != candidates[0]:
+            covers = covers or "budget"
         passed_over = (*passed_over, *map(str, short))
         ask = Admit(
             candidates=tuple(_candidate(route, catalog) for route in live),
@@ -290,6 +295,7 @@ class Dispatch:
                 parent_run=job.parent_run,
                 fan_out=job.fan_out,
                 trace=self.span.lineage(),
+                fallback_reason=covers,
             ),
             cooldown=settings.policy.cooldown,
             scope_lease=hold.id,

@@ -44,13 +44,14 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """Let in: its row is on the disk, ``running``. ``candidate`` is an index into those that were asked for,
-    ``before`` names those that were asked first and did not let it in. ``state`` is the pool's at dispatch.
-    Settle the ticket in every path."""
+    ``before`` names those that were asked first and did not let it in, ``fallback_reason`` the category of
+    what it stands in for. ``state`` is the pool's at dispatch. Settle the ticket in every path."""
 
     ticket: Ticket
     candidate: int
     state: PoolState
     probe: bool
+    fallback_reason: str | None = None
     before: Refused = Refused()
 
 

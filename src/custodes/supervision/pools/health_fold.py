@@ -125,6 +125,7 @@ class Fold:
         """``pool`` is as it was before it let this in."""
         candidate, start = ask.candidates[index], ask.attempt
         state = pool.state(self.now)
+        covers = _covered(ask, index, before)
         probe = ticket.lease_id is not None
         self._open(
             AttemptRow(
@@ -148,9 +149,12 @@ class Fold:
                 started=self.now.wall,
                 fan_out=start.fan_out,
                 trace=start.trace,
+                fallback_reason=covers,
             )
         )
-        return Admission(ticket=ticket, candidate=index, state=state, probe=probe, before=before)
+        return Admission(
+            ticket=ticket, candidate=index, state=state, probe=probe, fallback_reason=covers, before=before
+        )
 
     def _confirm(self, ticket: Ticket) -> None:
         row = self.rows.get(ticket.attempt)
@@ -261,6 +265,17 @@ def _fenced_off(ask: Admit) -> Refused:
             for each in ask.candidates
         )
     )
+
+
+def _covered(ask: Admit, index: int, before: Refused) -> str | None:
+    """The category of what the candidate of this index stands in for; None where it is what was asked for."""
+    if index == 0 or ask.attempt.fallback_reason is not None:
+        return ask.attempt.fallback_reason
+    first = ask.candidates[0]
+    if any(each.pool == first.pool for each in before.waiting):
+        return "capacity"
+    marks = (each.category for each in before.unavailable if each.adapter == first.adapter)
+    return next(marks, "provider")  # asked of neither: overloaded a moment ago, it comes last
 
 
 _NOBODY = Refused()

@@ -47,6 +47,8 @@ class AttemptStart(msgspec.Struct, frozen=True, kw_only=True):
     parent_run: str | None = None
     fan_out: Group | None = None
     trace: Lineage | None = None
+    fallback_reason: str | None = None
+    """The category of why its first candidate is not the route that was asked for; None where it is."""
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +104,8 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     trace: Lineage | None = None
     """Where it stands in its trace; None where nothing is traced. Known down to the child at admission, and
     down to the call once the runtime's program has started."""
+    fallback_reason: str | None = None
+    """The category of what it stands in for, as :class:`Attempt` has it."""
 
 
 ATTEMPTS = Table(

@@ -215,4 +215,5 @@ MIGRATIONS: tuple[Migration, ...] = (
         """,
         "CREATE INDEX fan_outs_by_conversation ON fan_outs (conversation, started)",
     ),
+    ("ALTER TABLE attempts ADD COLUMN fallback_reason TEXT",),
 )

@@ -94,16 +94,12 @@ def _child(
     (first, line), (last, _) = run[0], run[-1]
     shape = shapes.child(first.role, first.run_id, first.name)
     yield _span(line, line.child, line.under, shape, _rows(run), until, error=_error(last))
-    covers: str | None = None
     for row, own in run:
         if row.adapter is not None:
-            yield from _attempt(row, own, covers, until, provider(row.adapter))
-        covers = row.category
+            yield from _attempt(row, own, until, provider(row.adapter))
 
 
-def _attempt(
-    row: AttemptRow, line: Lineage, covers: str | None, until: float, provider: str
-) -> Iterable[SpanRecord]:
+def _attempt(row: AttemptRow, line: Lineage, until: float, provider: str) -> Iterable[SpanRecord]:
     adapter, error = row.adapter or "", _error(row)
     if row.status in ("refused", "skipped"):
         if row.pool is not None and error is not None:
@@ -122,7 +118,7 @@ def _attempt(
         pool=row.pool,
         health_state=row.health_state,
         probe=row.probe,
-        fallback_reason=covers,
+        fallback_reason=row.fallback_reason,
     )
     ended = shapes.known(category=row.category, outcome=row.outcome, retry_after_s=row.retry_after_s)
     yield _span(line, line.attempt, line.child, attempt, [row], until, ended, error=error)
