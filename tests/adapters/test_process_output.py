@@ -27,6 +27,14 @@ def test_no_line_is_longer_than_its_bound(pieces: list[bytes], bound: int) -> No
     assert [line[:bound].removesuffix(b"\r") for line in whole][: len(seen)] == seen
 
 
+@given(PIECES, st.integers(1, 20))
+def test_what_has_not_ended_yet_is_counted_up_to_the_bound(pieces: list[bytes], bound: int) -> None:
+    lines = Lines(bound)
+    for piece in pieces:
+        list(lines.add(piece))
+    assert lines.unended == min(bound, len(b"".join(pieces).rpartition(b"\n")[2]))
+
+
 @given(PIECES, st.integers(1, 50))
 def test_head_and_tail_are_those_of_the_whole(pieces: list[bytes], bound: int) -> None:
     kept = HeadAndTail(bound)

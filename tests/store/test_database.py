@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -20,8 +23,10 @@ import pytest
 from custodes.store import (
     Connection,
     Database,
+    StoreAltered,
     StoreClosed,
     StoreDamaged,
+    StoreError,
     StoreForked,
     StoreFull,
     StoreLocked,
@@ -30,6 +35,8 @@ from custodes.store import (
     StoreUnusable,
     integrity,
 )
+from custodes.store.errors import translate, unusable
+from custodes.store.migrations import version
 from support.program import running
 
 pytestmark = pytest.mark.anyio
@@ -276,6 +283,116 @@ async def test_a_full_disk_is_told_and_nothing_is_half_written(path: Path) -> No
             await database.write(much)
         assert await database.read(notes) == []
         await database.write(note)
+
+
+class SQLiteError(sqlite3.OperationalError):
+    """As SQLite raises it: with the code of what went wrong."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__("disk I/O error")
+        self.sqlite_errorcode = code
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (sqlite3.SQLITE_IOERR_SHMSIZE, StoreFull, "is full .* free some space on the disk of /p"),
+        (sqlite3.SQLITE_IOERR_WRITE, StoreUnusable, "disk I/O error; see that the disk, or a quota on it"),
+        (sqlite3.SQLITE_CANTOPEN, StoreUnusable, "are yours to write"),
+        (sqlite3.SQLITE_READONLY_DIRECTORY, StoreUnusable, "not mounted read-only"),
+    ],
+)
+def test_what_sqlite_says_is_told_with_what_would_work(code: int, kind: type[StoreError], words: str) -> None:
+    told = translate(Path("/p/custodes.db"), SQLiteError(code), 1.0)
+    assert type(told) is kind
+    assert re.search(words, str(told))
+
+
+def test_a_disk_that_is_full_for_the_system_is_told_as_one(tmp_path: Path) -> None:
+    told = unusable(tmp_path / "custodes.db", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert type(told) is StoreFull
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or os.geteuid() != 0, reason="a disk of its own needs root"
+)
+async def test_a_disk_without_room_for_the_shared_memory_is_told_as_full(tmp_path: Path) -> None:
+    """By a real, small disk. SQLite itself says no more than "disk I/O error"."""
+    mounted = f"mount -t tmpfs -o size=1m none {tmp_path} && exec {sys.executable} -c '{FILLED}' {tmp_path}"
+    done = await anyio.run_process(["unshare", "-m", "bash", "-c", mounted], check=False)
+    if b"permission denied" in done.stderr.lower() or b"not permitted" in done.stderr.lower():
+        pytest.skip("no disk of its own can be made here")
+    assert done.stdout.split() == [b"StoreFull"] * 4 + [b"whole"], done.stderr.decode()
+
+
+FILLED = """
+import os, sys
+from pathlib import Path
+import anyio
+from custodes.store import Database, StoreError
+
+STEPS = (("CREATE TABLE notes (text)",),)
+root = Path(sys.argv[1])
+
+async def tried(path, opening):
+    try:
+        database = await opening(path, STEPS)
+    except StoreError as error:
+        print(type(error).__name__)
+    else:
+        print("whole")
+        await database.aclose()
+
+async def main():
+    old = root / "old.db"
+    await (await Database.open(old, STEPS)).aclose()
+    with (root / "much").open("wb", buffering=0) as much:
+        try:
+            while much.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+        await tried(root / "new" / "new.db", Database.open)
+        await tried(old, Database.open)
+        await tried(old, Database.open_read_only)
+        much.truncate(os.fstat(much.fileno()).st_size - 16384)  # some room, and too little for it
+        await tried(old, Database.open)
+    (root / "much").unlink()
+    await tried(old, Database.open)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ("DROP TABLE notes", "the table 'notes' is missing"),
+        ("ALTER TABLE notes RENAME COLUMN text TO words", "the table 'notes' is not as it was made"),
+    ],
+)
+async def test_a_table_that_a_hand_has_changed_is_told_by_whoever_meets_it_and_by_the_whole_check(
+    path: Path, change: str, finding: str
+) -> None:
+    async with opened(path) as database:
+        await database.write(note)
+        assert integrity(path, MIGRATIONS) == ()
+        with closing(sqlite3.connect(path)) as other:
+            other.execute(change)
+        with pytest.raises(StoreAltered, match=r"no such (table|column).*cos doctor.*moved away"):
+            await database.read(notes)
+        if "DROP" in change:
+            with pytest.raises(StoreAltered):
+                await database.write(note)
+    assert integrity(path, MIGRATIONS) == (finding,)
+    async with opened(path) as database:
+        assert await database.read(version) == 1
+
+
+async def test_bad_sql_of_ours_is_no_error_of_the_store(path: Path) -> None:
+    async with opened(path) as database:
+        with pytest.raises(sqlite3.OperationalError, match="syntax error"):
+            await database.read(lambda connection: connection.execute_fetchall("NO SQL"))
 
 
 async def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:

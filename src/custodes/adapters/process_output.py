@@ -40,12 +40,18 @@ class HeadAndTail:
 class Lines:
     """Cuts a stream into lines, without their ends (``\\n`` or ``\\r\\n``).
 
-    Of a line over ``bound`` bytes only the first ``bound`` come; the rest of it is dropped.
+    Of a line over ``bound`` bytes only the first ``bound`` come; the rest of it is dropped. What it costs
+    grows with the bytes alone, into however many pieces they are cut.
     """
 
     def __init__(self, bound: int) -> None:
         self.bound = bound
         self._open = bytearray()
+
+    @property
+    def unended(self) -> int:
+        """Bytes of the line that has not ended yet, ``bound`` at most."""
+        return len(self._open)
 
     def _take(self, part: bytes) -> None:
         self._open += part[: max(0, self.bound - len(self._open))]

@@ -139,6 +139,7 @@ def _known(error: BaseException) -> CliError | None:
         ("custodes.supervision.plans.plan_standing", "PlanRunError", "resume"),
         ("custodes.supervision.plans.resolution", "ResolutionError", "resolve"),
         ("custodes.supervision.asks.operator_ask", "OperatorError", "request"),
+        ("custodes.supervision.record.audit", "AuditError", "audit"),
         ("custodes.store", "StoreError", "store"),
     ):
         loaded = sys.modules.get(module)

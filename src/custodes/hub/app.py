@@ -22,6 +22,7 @@ from custodes.overseer.reading import ConfigError
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.asks.operator_ask import OperatorError
+from custodes.supervision.record.audit import AuditError
 
 _SCRIPTS = ("htmx.min.js", "hx-sse.min.js", "hub.js")
 _FILES = {
@@ -44,6 +45,7 @@ def make_app(hub: Hub) -> ASGIApp:
             OperatorError: _known_error("operator", 409),
             ConfigError: _known_error("overseer", 422),
             SwitchRefused: _not_switched,
+            AuditError: _known_error("audit", 503),
             StoreError: _known_error("store", 503),
             Exception: _fault,
         },

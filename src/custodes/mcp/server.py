@@ -23,6 +23,7 @@ from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
 from custodes.supervision.asks.operator_ask import OperatorError
+from custodes.supervision.record.audit import AuditError
 from custodes.supervision.supervision import Supervision
 
 logger = logging.getLogger("custodes.mcp")
@@ -40,6 +41,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (SettingsError, "settings"),
     (AdapterError, "adapters"),
     (OperatorError, "request"),
+    (AuditError, "audit"),
     (StoreError, "store"),
 )
 """The errors of a person's input or project, under the names that the command line gives them."""

@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 
+from custodes.adapters import process_output
+
 MAX_LINE = 32 * 1024 * 1024
 """Bytes of one message. A client that sends more without an end is cut off."""
 _CHUNK = 64 * 1024
@@ -30,14 +32,11 @@ class Lines:
         self._polled = True
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        pending = bytearray()
+        lines = process_output.Lines(MAX_LINE + _CHUNK)  # so that no line that is given is cut
         while chunk := await self._read():
-            pending += chunk
-            *lines, rest = pending.split(b"\n")
-            for line in lines:
+            for line in lines.add(chunk):
                 yield line.decode(errors="replace")
-            pending = rest
-            if len(pending) > MAX_LINE:
+            if lines.unended > MAX_LINE:
                 print(f"cos mcp: a message is over {MAX_LINE} bytes; the connection ends", file=sys.stderr)  # noqa: T201
                 return
 

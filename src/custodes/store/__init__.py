@@ -6,6 +6,7 @@ It knows no table: each room brings its own migrations, and its queries as corou
 from .connection import Connection, Row
 from .database import Database
 from .errors import (
+    StoreAltered,
     StoreClosed,
     StoreDamaged,
     StoreError,
@@ -28,6 +29,7 @@ __all__ = [
     "Database",
     "Migration",
     "Row",
+    "StoreAltered",
     "StoreClosed",
     "StoreDamaged",
     "StoreError",

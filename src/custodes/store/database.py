@@ -34,6 +34,7 @@ from .errors import (
     StoreUnreadable,
     StoreUnusable,
     translate,
+    unusable,
 )
 from .migrations import Migration, migrate, refuse_newer, version
 from .place import identity, irregular, prepare, refuse_damaged, replaced
@@ -76,7 +77,7 @@ class Database:
         :raises StoreTooNew: it has more migrations behind it than are given.
         :raises StoreDamaged: it was damaged, and was set aside; opened again, it begins empty.
         :raises StoreLocked: others held it for ``OPEN_WAIT_S``.
-        :raises StoreUnusable: it cannot be made, opened or written.
+        :raises StoreFull, StoreUnusable: it cannot be made, opened or written.
         """
         return await Database(path, migrations, read_only=False)._opened()
 
@@ -205,7 +206,7 @@ class Database:
             raise translate(self.path, error, OPEN_WAIT_S) or error from error
         except OSError as error:  # it went a moment ago
             await self._disconnect()
-            raise StoreUnusable(self.path, str(error)) from error
+            raise unusable(self.path, error) from error
         except BaseException:
             await self._disconnect()
             raise

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import sqlite3
 from pathlib import Path
 
@@ -25,10 +27,15 @@ class StoreLocked(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk, or a quota on it, is full. Nothing was written."""
+    """The disk, or a quota on it, is full. Nothing was written. Nor can it be read, where it is in use by
+    nobody yet and there is no room for the memory that its users share (32 kB)."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "the disk is full and nothing was written; free some space and ask again")
+        super().__init__(
+            path,
+            "the disk, or a quota on it, is full and nothing was written; "
+            f"free some space on the disk of {path.parent} and ask again",
+        )
 
 
 class StoreTooNew(StoreError):
@@ -101,6 +108,18 @@ class StoreReplaced(StoreUnusable):
         super().__init__(path, "it was deleted or replaced while this process used it; start that again")
 
 
+class StoreAltered(StoreError):
+    """A table or a column is not there as this version of the program has them."""
+
+    def __init__(self, path: Path, finding: str) -> None:
+        super().__init__(
+            path,
+            f"its tables are not those of this version of custodes ({finding}): another version, or a hand, "
+            "has changed them; `cos doctor` lists what differs; moved away, an empty one is begun",
+        )
+        self.finding = finding
+
+
 class StoreUnreadable(StoreError):
     """A row holds what no version of this program writes; its query can have no answer."""
 
@@ -116,12 +135,35 @@ def translate(path: Path, error: sqlite3.Error, waited: float) -> StoreError | N
 
     :param waited: seconds, told where the file was locked.
     """
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    exact = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    code = exact & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLocked(path, waited)
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or exact == sqlite3.SQLITE_IOERR_SHMSIZE:
         return StoreFull(path)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreDamaged(path, str(error))
-    unusable = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM)
-    return StoreUnusable(path, str(error)) if code in unusable else None
+    if code == sqlite3.SQLITE_ERROR and _ALTERED.search(str(error)):
+        return StoreAltered(path, str(error))
+    would_work = _WOULD_WORK.get(code)
+    return None if would_work is None else StoreUnusable(path, f"{error}; {would_work}")
+
+
+def unusable(path: Path, error: OSError) -> StoreError:
+    """The typed error of what the system says of the file or its folder."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(path)
+    return StoreUnusable(path, str(error))
+
+
+_ALTERED = re.compile(
+    r"no such (table|column)|has no column named|has \d+ columns but|already exists|duplicate column"
+)
+"""SQLite has one code for all of it, and for bad SQL."""
+_YOURS = "see that the file and its folder are yours to write, and the disk is not mounted read-only"
+_WOULD_WORK = {
+    sqlite3.SQLITE_CANTOPEN: _YOURS,
+    sqlite3.SQLITE_PERM: _YOURS,
+    sqlite3.SQLITE_READONLY: _YOURS,
+    sqlite3.SQLITE_IOERR: "see that the disk, or a quota on it, has room, and what the system's log says",
+}

@@ -13,7 +13,7 @@ from pathlib import Path
 import filelock
 import psutil
 
-from .errors import StoreDamaged, StoreOnNetwork, StoreUnusable, translate
+from .errors import StoreDamaged, StoreOnNetwork, translate, unusable
 
 NETWORK = frozenset({
     "9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse", "fuse.glusterfs",
@@ -63,7 +63,7 @@ def prepare(path: Path) -> None:
     take its log away from them. ("How To Corrupt An SQLite Database File", 2.2.)
 
     :raises StoreOnNetwork: it would stand on a network file system.
-    :raises StoreUnusable: it cannot be made, or its mode not set.
+    :raises StoreFull, StoreUnusable: it cannot be made, or its mode not set.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def prepare(path: Path) -> None:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)  # also one that was made wider, by another hand
     except OSError as error:
-        raise StoreUnusable(path, str(error)) from error
+        raise unusable(path, error) from error
 
 
 def refuse_damaged(path: Path) -> None:

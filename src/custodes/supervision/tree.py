@@ -51,8 +51,13 @@ class StoreActor(Actor):
         self.database: Database | None = None
 
     async def on_start(self) -> None:
-        self.database = await Database.open(self._path, MIGRATIONS)
-        await close_dead_owners(self.database, now())
+        database = await Database.open(self._path, MIGRATIONS)
+        try:
+            await close_dead_owners(database, now())
+        except BaseException:
+            await database.aclose()  # what has not started is not stopped
+            raise
+        self.database = database
 
     async def on_stop(self, reason: str) -> None:  # noqa: ARG002 - closed whatever the reason
         if self.database is not None:

@@ -8,7 +8,6 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-import anyio
 import pytest
 
 from custodes.store import StoreTooNew
@@ -16,8 +15,7 @@ from custodes.supervision.pools.admission import Snapshot
 from custodes.supervision.pools.health_file import clear_in_file
 from custodes.supervision.pools.health_view import HealthView
 from custodes.supervision.pools.pool_table import read_health
-from custodes.supervision.record.audit import LOG, append, entry
-from custodes.supervision.record.clock import now
+from custodes.supervision.record.audit import LOG
 from support.health import world
 
 pytestmark = pytest.mark.anyio
@@ -51,14 +49,6 @@ async def test_a_clear_that_the_store_refuses_is_not_written_down(tmp_path: Path
     with pytest.raises(StoreTooNew):
         await clear_in_file(tmp_path, "one", "cli")
     assert not (tmp_path / LOG).exists()
-
-
-async def test_lines_of_many_writers_never_mix(tmp_path: Path) -> None:
-    async with anyio.create_task_group() as group:
-        for number in range(40):
-            line = entry("health.clear", "x" * 500, str(number), now())
-            group.start_soon(anyio.to_thread.run_sync, append, tmp_path, line)
-    assert sorted(int(str(line["by"])) for line in lines(tmp_path)) == list(range(40))
 
 
 async def test_a_surface_without_a_tree_sees_what_the_actor_sees(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -31,7 +30,7 @@ from custodes.supervision.plans.checkpoints import (
 from custodes.supervision.plans.plan_rules import status_of
 from custodes.supervision.plans.plan_standing import refuse_owned, standing
 from custodes.supervision.record import records
-from custodes.supervision.record.audit import append, entry
+from custodes.supervision.record.audit import write_down
 from custodes.supervision.record.clock import now
 from custodes.supervision.record.project_file import overriding
 from custodes.supervision.record.records import AttemptRow
@@ -71,6 +70,7 @@ async def resolve_in_file(
     :raises ResolutionError: there is no such run, its outcome is known, or the evidence does not fit.
     :raises PlanRunError: somebody runs its plan.
     :raises StoreError: the file cannot be read or written; nothing was changed.
+    :raises AuditError: it was done, and could not be written down.
     """
 
     async def fold(connection: Connection) -> Resolved:
@@ -94,8 +94,7 @@ async def resolve_in_file(
         resolved = await database.write(fold)
     of_plan = f", step {resolved.step} of plan run {resolved.plan}" if resolved.plan else ""
     detail = f"run {resolved.run_id}{of_plan}: {resolved.before} is now {outcome}"
-    line = entry("runs.resolve", target, by, now(), (detail,))
-    await anyio.to_thread.run_sync(append, project, line)
+    await write_down(project, "runs.resolve", target, by, now(), (detail,))
     return resolved
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import anyio.to_thread
-
 from custodes.store import Connection
 from custodes.supervision.pools.admission import Clear
 from custodes.supervision.pools.health import fold_and_commit
 from custodes.supervision.pools.health_view import HealthView
 from custodes.supervision.pools.pool_table import read_health
-from custodes.supervision.record.audit import append, entry
+from custodes.supervision.record.audit import write_down
 from custodes.supervision.record.clock import now
 from custodes.supervision.record.project_file import ProjectFile, overriding
 
@@ -35,10 +33,11 @@ async def clear_in_file(project: Path, target: str, by: str) -> tuple[str, ...]:
 
     :returns: what was cleared; empty where there was nothing of that name.
     :raises StoreError: the file cannot be written; nothing was cleared.
+    :raises AuditError: it was done, and could not be written down.
     """
     async with overriding(project) as database:
         if database is None:
             return ()
         (cleared,), _ = await fold_and_commit(database, [Clear(target)], now)
-    await anyio.to_thread.run_sync(append, project, entry("health.clear", target, by, now(), cleared))
+    await write_down(project, "health.clear", target, by, now(), cleared)
     return tuple(cleared)

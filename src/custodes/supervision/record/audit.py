@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import msgspec
 
 from custodes.supervision.record.clock import Now
@@ -23,26 +26,45 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     detail: tuple[str, ...] = ()
 
 
-def append(project: Path, entry: Entry) -> None:
-    """Add a line of JSON to the log. Blocks. :raises OSError: it cannot be written."""
-    append_line(project / LOG, msgspec.json.encode(entry))
+class AuditError(Exception):
+    """An override was done, and is not in the log. It says so, why, and what would work."""
+
+
+async def write_down(
+    project: Path, action: str, target: str, by: str, at: Now, detail: tuple[str, ...] = ()
+) -> None:
+    """Add what was overridden just now to the log. Shielded: what was done is written down.
+
+    :raises AuditError: it cannot be written.
+    """
+    moment = datetime.fromtimestamp(at.wall, UTC).isoformat(timespec="seconds")
+    entry = Entry(at=moment, by=by, action=action, target=target, detail=detail)
+    try:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(append_line, project / LOG, msgspec.json.encode(entry))
+    except OSError as error:
+        done = f"{action} {target!r} was done, but is missing in the audit log"
+        how = "make the log writable, and note it there"
+        raise AuditError(f"{done} ({project / LOG}: {error.strerror}); {how}") from error
 
 
 def append_line(file: Path, line: bytes) -> None:
     """Add a line to a file, made where it is missing (mode 0600). Blocks.
 
-    One write to an append-only descriptor: lines of several processes never mix.
+    One write to an append-only descriptor: lines of several processes never mix. One that was cut, by a kill
+    or a full disk, stands on a line of its own.
 
-    :raises OSError: it cannot be written.
+    :raises OSError: it cannot be written, or not as a whole.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, line + b"\n")
+        size = os.fstat(descriptor).st_size
+        cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        whole = (b"\n" if cut else b"") + line + b"\n"
+        written = os.write(descriptor, whole)
     finally:
         os.close(descriptor)
-
-
-def entry(action: str, target: str, by: str, at: Now, detail: tuple[str, ...] = ()) -> Entry:
-    moment = datetime.fromtimestamp(at.wall, UTC).isoformat(timespec="seconds")
-    return Entry(at=moment, by=by, action=action, target=target, detail=detail)
+    if written < len(whole):  # the rest by itself could come after another process's line
+        why = f"{written} of {len(whole)} bytes were written; free some space, or widen the quota"
+        raise OSError(errno.ENOSPC, why, str(file))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import anyio.to_thread
 import msgspec
 
 from custodes.store import Connection
 from custodes.supervision.record import records
-from custodes.supervision.record.audit import append, entry
+from custodes.supervision.record.audit import write_down
 from custodes.supervision.record.clock import Now, now, whole_seconds
 from custodes.supervision.record.owner_identity import Owner, pid_space, proven_dead
 from custodes.supervision.record.project_file import ProjectFile, overriding
@@ -71,6 +70,7 @@ async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeVie
 
     :returns: what was overridden; empty where nothing of that name was held.
     :raises StoreError: the file cannot be written; nothing was released.
+    :raises AuditError: it was done, and could not be written down.
     """
 
     async def release(connection: Connection) -> list[ScopeLease]:
@@ -87,8 +87,7 @@ async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeVie
             return ()
         views = tuple(_view(lease, now()) for lease in await database.write(release))
     detail = tuple(f"{', '.join(view.places)} (number {view.number}): {view.overridden}" for view in views)
-    line = entry("scopes.release", target, by, now(), detail)
-    await anyio.to_thread.run_sync(append, project, line)
+    await write_down(project, "scopes.release", target, by, now(), detail)
     return views
 
 
