@@ -13,6 +13,7 @@ from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route, RouteRequest, resolve
 from custodes.policy.trigger import applies
+from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.bundle import EvidenceBundle, Gathering
 from custodes.supervision.dispatching.job import HostDispatch, Unsupervised
@@ -88,7 +89,7 @@ class Conversation:
         Cancelled, the child is ended first, with proof. Where supervision does not apply and the host gave
         its own ``dispatch``, that is called and nothing else happens; its exceptions pass as they are.
         """
-        fan_out = FanOut(self, name=None, budget=NO_LIMITS, max_parallel=None)
+        fan_out = FanOut(self, name=None, account=Account.of(NO_LIMITS), max_parallel=None)
         run_id, frozen = fan_out.freeze(work)
         if isinstance(frozen, Unsupervised):
             return await frozen.perform()
@@ -112,7 +113,8 @@ class Conversation:
         :raises TypeError: the name is no text.
         :raises ValueError: the name is no Unicode, or ``max_parallel`` is below 1.
         """
-        return FanOut(self, name=name, budget=budget or NO_LIMITS, max_parallel=max_parallel, carried=carried)
+        account = Account.of(budget or NO_LIMITS, carried)
+        return FanOut(self, name=name, account=account, max_parallel=max_parallel)
 
     @property
     def bundle(self) -> EvidenceBundle:

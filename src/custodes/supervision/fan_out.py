@@ -14,7 +14,7 @@ import anyio
 from custodes.actors import ActorError, ChildSpec
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
-from custodes.supervision.budgets.account import Account, Keep
+from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.budgets.fan_out_book import FanOutBook
 from custodes.supervision.child import Child, ChildActor, Perform, ends_by_itself, stop_actor
@@ -37,7 +37,7 @@ from custodes.supervision.outcomes import cancelled, proposed, record_child, ref
 from custodes.supervision.record.ids import new_id, recordable
 from custodes.supervision.record.records import Group
 from custodes.supervision.refusal import no_tree
-from custodes.supervision.work import NO_LIMITS, Budget, Outcome, Refusal, Work
+from custodes.supervision.work import NO_LIMITS, Outcome, Refusal, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
@@ -60,17 +60,14 @@ class FanOut:
         conversation: Conversation,
         *,
         name: str | None,
-        budget: Budget,
+        account: Account,
         max_parallel: int | None,
-        carried: Ledger | None = None,
-        keep: Keep | None = None,
     ) -> None:
-        """``keep``: somebody else keeps its ledger on record, and is awaited before a runtime is called."""
         self._conversation = conversation
         self._supervision = conversation.supervision
         self._name = name if name is None else recordable("a fan-out's name", name)
-        self._budget = budget
-        self._account = Account.of(budget, carried, keep)
+        self._account = account
+        self._budget = account.ledger.budget
         if max_parallel is not None and max_parallel < 1:
             raise ValueError(f"max_parallel={max_parallel} runs nothing; 1 or more would work")
         self._slots = Slots(max_parallel) if max_parallel else None
@@ -82,7 +79,7 @@ class FanOut:
         self._open = False
         self._unended = 0
         self._span: SpanHandle | None = None
-        self._booked = keep is not None or budget == NO_LIMITS
+        self._booked = account.booked or self._budget == NO_LIMITS
         self._book: FanOutBook | None = None
 
     async def __aenter__(self) -> Self:

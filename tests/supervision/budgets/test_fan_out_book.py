@@ -12,9 +12,8 @@ import anyio.lowlevel
 import pytest
 
 import custodes
-from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink, Usage
+from custodes.adapters.port import DispatchRequest, DispatchResult, Progress, ProgressSink, Usage
 from custodes.store import Connection, Database
-from custodes.supervision.budgets import fan_out_book
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Amount, Ledger
 from custodes.supervision.budgets.fan_out_book import FanOutBook
@@ -58,7 +57,7 @@ async def until(project: Path, seen: Callable[[FanOutAccount], bool]) -> FanOutA
 async def test_what_is_reserved_and_spent_is_seen_from_outside_while_it_runs(
     tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fan_out_book, "PACE_S", 0)
+    monkeypatch.setattr("custodes.supervision.budgets.account.PACE_S", 0)
     go = anyio.Event()
 
     async def hold(_: DispatchRequest, __: ProgressSink) -> DispatchResult:
@@ -87,10 +86,38 @@ async def test_what_is_reserved_and_spent_is_seen_from_outside_while_it_runs(
 
 
 @pytest.mark.anyio
+async def test_of_a_plan_it_is_seen_while_a_step_is_at_work(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("custodes.supervision.budgets.account.PACE_S", 0)
+    go = anyio.Event()
+
+    async def hold(_: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        progress(Progress(kind="usage", usage=Usage(input_tokens=40, output_tokens=5)))
+        await go.wait()
+        return DispatchResult(text='{"summary": "seen"}', usage=Usage(input_tokens=50, output_tokens=10))
+
+    script.acts.append(hold)
+    step = Step(id="find", role="reviewer", prompt="find", estimate_tokens=30)
+    plan = Plan(steps=(step,), budget=Budget(tokens=100))
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with anyio.create_task_group() as group, RecordFile(tmp_path) as file:
+            group.start_soon(run_plan, parent, plan)
+            with anyio.fail_after(20):
+                while True:
+                    seen = await file.plan_accounts("c", time.time())
+                    if seen and (tokens := seen[0].spent.tokens).spent + tokens.reserved == 45:
+                        break
+            go.set()
+    (account,) = seen
+    assert account.plan.status == "running"
+
+
+@pytest.mark.anyio
 async def test_its_end_is_on_record_however_soon_it_comes_and_though_it_is_cancelled(
     tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fan_out_book, "PACE_S", 3_600)
+    monkeypatch.setattr("custodes.supervision.budgets.account.PACE_S", 3_600)
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
         async with parent.fan_out(budget=Budget(tokens=100)) as fan:
             for _ in range(3):

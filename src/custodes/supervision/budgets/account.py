@@ -1,13 +1,14 @@
 """The one keeper of a fan-out's ledger: each reservation is made, settled or refunded exactly once.
 
 Every call but :meth:`Account.kept` returns at once, so that no two of them ever interleave: what was granted
-stays granted.
+stays granted. :meth:`Account.follow` only looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import anyio
 from msgspec.structs import replace
@@ -36,7 +37,11 @@ from custodes.supervision.budgets.reckoning import measured, price_of, reckon, t
 from custodes.supervision.work import Budget, Shortfall, Work
 
 Keep = Callable[[], Awaitable[None]]
-"""Puts the ledger, as it then is, where a restart finds it."""
+"""Puts the ledger, as it then is, on record: where a restart finds it, and whoever looks from outside."""
+
+PACE_S = 0.5
+"""Between two writes of one ledger as it changes, in seconds: a commit a change would be a commit more for
+each attempt."""
 
 
 @dataclass(slots=True)
@@ -68,6 +73,11 @@ class Account:
         was spent there is spent, and what was reserved there when it broke off counts as spent."""
         ledger = carry(carried, budget) if carried else Ledger(budget=budget, opened_at=0)
         return cls(ledger, _closed_at=0, _keep=keep)
+
+    @property
+    def booked(self) -> bool:
+        """Whether somebody keeps its ledger on record who was told to be asked before a runtime is called."""
+        return self._keep is not None
 
     @property
     def ledger(self) -> Ledger:
@@ -151,6 +161,15 @@ class Account:
         budget = self.ledger.budget
         if self._keep is not None and (self.metered or budget.children is not None):
             await self._keep()
+
+    async def follow(self, keep: Keep) -> NoReturn:
+        """Have it kept now, and as it changes, until cancelled. Nothing is decided by it, and what spends the
+        budget never waits for it. ``keep`` must not raise."""
+        while True:
+            self.changed = changed = anyio.Event()
+            await keep()
+            await changed.wait()
+            await anyio.sleep(PACE_S)
 
     def observe(self, run_id: str, usage: Usage | None) -> Shortfall | None:
         """A running attempt reported what it has used in all so far. The answer is why it has to be stopped:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 from msgspec.structs import replace
@@ -22,8 +23,6 @@ from custodes.supervision.record.records import Group
 
 logger = logging.getLogger("custodes.fan_outs")
 
-PACE_S = 0.5
-"""Between two writes of one ledger, in seconds: a commit a change would be a commit more for each attempt."""
 WAIT_S = 5.0
 """How long a write may wait for other writers, in seconds."""
 
@@ -55,16 +54,9 @@ class FanOutBook:
     async def keep(self, until: anyio.Event) -> None:
         """Write it now, and as it changes, until that."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._write_changes)
+            group.start_soon(self.account.follow, partial(self._write, ended=None))
             await until.wait()
             group.cancel_scope.cancel()
-
-    async def _write_changes(self) -> None:
-        while True:
-            self.account.changed = changed = anyio.Event()
-            await self._write(ended=None)
-            await changed.wait()
-            await anyio.sleep(PACE_S)
 
     async def close(self) -> None:
         """The fan-out has ended. Shielded from cancels, and bounded by :data:`WAIT_S`."""

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from custodes.policy.settings import SettingsError
 from custodes.policy.trigger import applies
 from custodes.store import Connection, StoreError
+from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.bundle import BacktrackTold, EvidenceBundle, Gathering, backtrack_of
 from custodes.supervision.child import Child
@@ -128,22 +129,21 @@ class PlanRun:
 
     async def perform(self) -> PlanEnd:
         self._plan = plan = self.asked.unfolded()
-        fan = FanOut(
-            self.parent,
-            name=plan.name,
-            budget=plan.budget,
-            max_parallel=plan.max_parallel,
-            carried=self.carried,
-            keep=None if self.book is None else self.book.spending,
-        )
+        keep = None if self.book is None else self.book.spending
+        account = Account.of(plan.budget, self.carried, keep)
+        fan = FanOut(self.parent, name=plan.name, account=account, max_parallel=plan.max_parallel)
         if self.book is not None:
-            self.book.ledger = lambda: fan.ledger
+            self.book.ledger = lambda: account.ledger
         try:
-            async with fan, anyio.create_task_group() as watching:
-                for row in tuple(self.rows.values()):
-                    if self._says_something_new(row):  # its host died before it could be followed
-                        await self._told_by(row)
-                await self._start_ready(fan, watching)
+            async with fan:
+                keeping = anyio.CancelScope()
+                fan.start_soon(self._keep, account, keeping)
+                async with anyio.create_task_group() as watching:
+                    for row in tuple(self.rows.values()):
+                        if self._says_something_new(row):  # its host died before it could be followed
+                            await self._told_by(row)
+                    await self._start_ready(fan, watching)
+                keeping.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._close()
@@ -155,6 +155,12 @@ class PlanRun:
             run=self.book.row.id if self.book else "",
             uncertain=tuple(row.step for row in self._in_order() if row.uncertain),
         )
+
+    async def _keep(self, account: Account, scope: anyio.CancelScope) -> None:
+        """While its steps run, too, the record has what is spent and set aside."""
+        with scope:
+            if self.book is not None:
+                await account.follow(self.book.spending)
 
     async def _start_ready(self, fan: FanOut, watching: TaskGroup) -> None:
         """Start what may start, in the plan's order, once it is on record that it does."""
