@@ -12,7 +12,7 @@ from hypothesis import given
 from custodes.overseer.config import Config
 from custodes.overseer.reading import ConfigError, parse_config, read_config
 from custodes.supervision.plans.plan import Plan, PlanError, load_plan
-from support.fuzz import WORDS, bent, in_words, spoiled, tried
+from support.fuzz import WORDS, bent, in_words, other_kinds_of_nothing, spoiled, tried
 
 PLAN: dict[str, Any] = {
     "name": "review",
@@ -107,3 +107,10 @@ def test_a_spoiled_supervisor_yaml_is_read_or_refused_in_a_line(file: Path, data
         read_config(file)
     except ConfigError as error:
         in_words(error)
+
+
+@pytest.mark.parametrize("whole", [PLAN, OVERSEEN], ids=["a plan", "supervisor.yaml"])
+def test_nothing_of_the_wrong_kind_is_refused_and_never_taken_for_not_stated(file: Path, whole: Any) -> None:
+    for path, document in other_kinds_of_nothing(whole):
+        found = config_of(document) if whole is OVERSEEN else plan_of(file, json.dumps(document).encode())
+        assert found is None, path

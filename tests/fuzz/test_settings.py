@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from custodes.adapters.errors import closest
 from custodes.policy import PolicyPatch, Settings, SettingsError, TargetPatch
-from custodes.policy.normalize import MOST_WARNINGS, normalize
+from custodes.policy.normalize import MOST_WARNINGS, BadValueError, normalize
 from support.catalogs import CLAUDE, CODEX, catalog
-from support.fuzz import WORDS, bent, in_words, spoiled, tried
+from support.fuzz import WORDS, bent, in_words, other_kinds_of_nothing, spoiled, tried
 
 CATALOG = catalog(CLAUDE, CODEX)
 WHOLE: dict[str, Any] = {
@@ -105,6 +105,12 @@ def test_whatever_names_a_change_holds_it_is_made_or_refused(
         PolicyPatch(roles={"reviewer": TargetPatch(adapter=name, model=value)}),
     ):
         tells(settings, json.dumps(WHOLE).encode(), change)
+
+
+def test_nothing_of_the_wrong_kind_is_refused_and_never_taken_for_not_stated() -> None:
+    for path, routing in other_kinds_of_nothing(WHOLE["model_routing"]):
+        with pytest.raises(BadValueError):
+            pytest.fail(f"{path}: {normalize(routing)}")
 
 
 def test_thousands_of_names_that_mean_nothing_are_told_of_in_a_few_warnings() -> None:

@@ -11,11 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from custodes.adapters import DescriptorError
+from custodes.adapters.descriptor import describe
 from custodes.adapters.hermes.profile_text import MalformedError, parse, respelled, with_setting
 from custodes.adapters.manifest import parse_mapping
 from custodes.adapters.port import ProfileSetting
 from custodes.adapters.yaml_text import LARGEST, MAX_DEPTH, MAX_NODES, YamlError, load
-from support.fuzz import CANARY, in_words, spoiled, tried
+from support.fuzz import CANARY, in_words, other_kinds_of_nothing, spoiled, tried
 
 FILE = Path("adapter.yaml")
 ADAPTERS = Path(__file__).parents[2] / "src" / "custodes" / "adapters"
@@ -148,6 +149,13 @@ agent: {{max_turns: 7}}
 answer: no
 """.encode()
 WANTED = ProfileSetting(model="grok-4.5", provider="custom", base_url="http://127.0.0.1:2/v1")
+
+
+@pytest.mark.parametrize("file", sorted(ADAPTERS.glob("*/adapter.yaml")), ids=lambda file: file.parent.name)
+def test_nothing_of_the_wrong_kind_is_refused_and_never_taken_for_not_stated(file: Path) -> None:
+    for path, document in other_kinds_of_nothing(parse_mapping(file, file.read_bytes())):
+        with pytest.raises(DescriptorError):
+            pytest.fail(f"{path}: {describe(document, file=file, default_id='x')}")
 
 
 @given(spoiled([PROFILE], [*PIECES, b"? [a]\n  : b\n  ", b"model: ", b"provider:\n", b"default: {a: b}\n"]))

@@ -14,7 +14,7 @@ from custodes.overseer.actuators import Actuators
 from custodes.overseer.by_hand import SwitchOrder, SwitchRefused
 from custodes.overseer.endpoint import Endpoint
 from custodes.overseer.hand_switch import switch_by_hand
-from custodes.overseer.holder import holding
+from custodes.overseer.holder import Errand, holding
 from custodes.overseer.probe import Answer
 from custodes.store import Database
 from custodes.supervision.asks import requests
@@ -68,7 +68,7 @@ async def test_a_dry_run_that_runs_switches_nothing(tmp_path: Path, shelf: Shelf
 
 async def test_it_waits_for_one_that_takes_none_to_end_and_is_then_made(tmp_path: Path, shelf: Shelf) -> None:
     async with anyio.create_task_group() as group:
-        async with holding(tmp_path, now) as (database, _):  # as a tick holds it
+        async with holding(tmp_path, now, "tick") as (database, _):
             group.start_soon(switch_by_hand, tmp_path, config(), ORDER)
             await until_asked(database)
         assert shelf.switches == []
@@ -84,6 +84,18 @@ async def test_one_that_never_takes_it_is_told_of_and_nothing_is_switched_later(
             await switch_by_hand(tmp_path, config(), ORDER)
         assert caught.value.kind == "busy"
         assert await database.read(partial(requests.open_for, owner=mine.owner)) == []
+    assert shelf.switches == []
+
+
+@pytest.mark.parametrize("errand", ["tick", "switch"])
+async def test_a_short_errand_that_does_not_end_is_named(
+    tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, errand: Errand
+) -> None:
+    monkeypatch.setattr(hand_switch, "TAKEN_S", 0.0)
+    async with holding(tmp_path, now, errand):
+        with pytest.raises(SwitchRefused, match=r"is at work here .*; ask again") as caught:
+            await switch_by_hand(tmp_path, config(), ORDER)
+        assert caught.value.kind == "busy"
     assert shelf.switches == []
 
 

@@ -191,6 +191,24 @@ def every_bend(line: bytes) -> Iterator[tuple[object, bytes]]:
             yield (place, repr(value)[:40]), json.dumps(_put(whole, path, value)).encode()
 
 
+_NOTHING: tuple[Any, ...] = (False, 0, "", [], {})
+
+
+def other_kinds_of_nothing(whole: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """A document with one of its mappings, lists or texts replaced by an empty value of another kind; where.
+
+    Nobody who reads such a value as "not stated" could tell what its writer meant.
+    """
+    for path in _places(whole):
+        here = whole
+        for step in path:
+            here = here[step]
+        if path and isinstance(here, dict | list | str):
+            for nothing in _NOTHING:
+                if type(nothing) is not type(here):
+                    yield path, _put(whole, path, nothing)
+
+
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     """The data in pieces, as a pipe hands it over."""
     ends = sorted({place % (len(data) + 1) for place in places} | {0, len(data)})

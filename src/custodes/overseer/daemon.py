@@ -51,7 +51,8 @@ async def run(
     send: Send = send,
     now: Callable[[], Now] = now,
 ) -> None:
-    """Be the project's overseer until cancelled. ``started`` is called once its tree runs.
+    """Be the project's overseer until cancelled. ``started`` is called once its tree runs, which may have to
+    wait for a tick or a switch by hand to end.
 
     Under cancellation a switch that runs is completed or undone, and the project let go.
 
@@ -89,10 +90,10 @@ async def tick(
 ) -> Tick:
     """One round: ask every provider that may be asked, decide, act, and deliver what waits.
 
-    :raises AlreadyRunning: an overseer runs, and does all this itself.
+    :raises AlreadyRunning: an overseer runs, and does all this itself; or a tick or a switch is at work.
     :raises StoreError: the project's database cannot be used.
     """
-    async with holding(project, now) as (database, _):
+    async with holding(project, now, "tick") as (database, _):
         events: list[Event] = []
 
         def observer(event: str, incident: Incident) -> None:

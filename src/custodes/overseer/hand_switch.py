@@ -16,7 +16,7 @@ from custodes.overseer import holder
 from custodes.overseer.actuators import Actuators
 from custodes.overseer.by_hand import Switched, SwitchOrder, SwitchRefused, SwitchReply, row_of
 from custodes.overseer.config import Config
-from custodes.overseer.holder import AlreadyRunning, Holder, holding
+from custodes.overseer.holder import SWITCH_S, AlreadyRunning, holding
 from custodes.overseer.journal import Journal
 from custodes.overseer.overseer import Overseer
 from custodes.store import Database
@@ -26,9 +26,6 @@ from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
 TAKEN_S = 60.0
 """How long an overseer that lives may leave an order where it is, in seconds. A tick takes none, and ends."""
-END_S = 600.0
-"""How long the end of a switch that was taken is waited for, in seconds: its reading, the switch with its
-proof and what a profile had begun before are each bounded well below."""
 
 
 async def switch_by_hand(
@@ -49,40 +46,46 @@ async def switch_by_hand(
     row_of(order, config)  # before anything is made in a folder that is none of a project
     while True:
         try:
-            async with holding(project, now) as (database, _):
+            async with holding(project, now, "switch") as (database, _):
                 overseer = Overseer(config, database, Actuators(config, project), Journal(project), now)
                 await overseer.start()
                 return await overseer.switch(order)
         except AlreadyRunning as error:
-            if (told := await _through(project, error.holder, order)) is not None:
+            if (told := await _through(project, error, order, now)) is not None:
                 return told
 
 
-async def _through(project: Path, running: Holder, order: SwitchOrder) -> Switched | None:
-    """By the overseer that runs. None: it ended without an answer, and what it began is ended by the next.
+async def _through(
+    project: Path, other: AlreadyRunning, order: SwitchOrder, now: Callable[[], Now]
+) -> Switched | None:
+    """By the overseer that runs. None: it ended without an answer, and what it began is ended by the next; so
+    does a tick or another switch by hand, which take no order.
 
     :raises SwitchRefused: it refuses, or does not take it.
     """
+    running = other.holder
     who = f"the overseer that runs (pid {running.owner.pid})"
     database = await Database.open(project / DATABASE, MIGRATIONS)
 
     async def over() -> bool:
         found = await database.read(holder.look)
-        return found is None or found.id != running.id
+        return found is None or found.id != running.id or found.gone(now())
 
     try:
         reply: str | None = None
         async with posted(database, running.owner, "switch", order.profile, order) as request:
-            with anyio.move_on_after(END_S):
+            with anyio.move_on_after(SWITCH_S):
                 reply = await request.reply(over, TAKEN_S)
         if reply is not None:
             return _answer(reply)
         if request.dead or (request.status is None and await over()):
             return None
+        if request.status is None and running.errand != "overseer":
+            raise SwitchRefused("busy", str(other))
         if request.status is None:
             why = f"{who} takes no switch by hand; is it of an older version? End it, and ask again"
             raise SwitchRefused("busy", why)
-        why = f"{who} took the switch of '{order.profile}', and had not ended it after {END_S:.0f} s"
+        why = f"{who} took the switch of '{order.profile}', and had not ended it after {SWITCH_S:.0f} s"
         raise SwitchRefused("busy", f"{why}; `cos overseer status` shows what comes of it")
     finally:
         await database.aclose()

@@ -1,4 +1,8 @@
-"""One overseer for a project: who it is, so that a second one goes, and a dead one holds nothing up."""
+"""One overseer for a project: who it is, so that a second one goes, and a dead one holds nothing up.
+
+It holds the project for as long as it runs; a tick, and a switch by hand, for a moment, which whoever is to
+hold it for long waits out.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import msgspec
@@ -23,31 +28,45 @@ BEAT_S = 30.0
 SILENT_S = 10 * BEAT_S
 """Of an overseer whose process cannot be looked for from here (another container's), so long a silence is
 taken for its end. Two at once would do no harm that lasts: incidents are single and switches look first."""
+SWITCH_S = 600.0
+"""The most that a switch by hand takes, in seconds: its reading, the switch with its proof and what a profile
+had begun before are each bounded well below. One that still holds the project then could not let it go."""
+MOMENT_S = 120.0
+"""How long an overseer that begins waits for a tick, or a switch by hand, to end, in seconds."""
+_LOOK_S = 0.2
+
+Errand = Literal["overseer", "tick", "switch"]
+_AT_WORK: dict[Errand, str] = {"tick": "a tick of the overseer", "switch": "a switch by hand"}
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` in wall seconds. ``id`` tells two in one process apart."""
+    """``since`` in wall seconds; ``errand`` is what it holds the project for. ``id`` tells two in one process
+    apart."""
 
     id: str
     owner: Owner
     since: float
     beat: Now
+    errand: Errand = "overseer"
 
     def gone(self, now: Now) -> bool:
         """Whether it holds the project no longer."""
         if proven_dead(self.owner):
             return True
         elsewhere = self.owner.space != pid_space()
-        silent = now.uptime - self.beat.uptime if self.beat.boot == now.boot else SILENT_S
-        return elsewhere and silent >= SILENT_S
+        silent = now.uptime - self.beat.uptime if self.beat.boot == now.boot else SWITCH_S
+        return (elsewhere and silent >= SILENT_S) or (self.errand == "switch" and silent >= SWITCH_S)
 
 
 class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the store's are
-    """Another overseer has the project: ``holder``. ``pid`` is its process."""
+    """Another one has the project: ``holder``. ``pid`` is its process."""
 
     def __init__(self, holder: Holder, now: Now) -> None:
         self.holder = holder
         self.pid: int = holder.owner.pid
+        if (at_work := _AT_WORK.get(holder.errand)) is not None:
+            super().__init__(f"{at_work} is at work here (pid {self.pid}); ask again once it has ended")
+            return
         minutes = max(0.0, now.wall - holder.since) / 60
         super().__init__(
             f"an overseer already runs here (pid {self.pid}, for {minutes:.0f} min); one is enough"
@@ -55,11 +74,15 @@ class AlreadyRunning(Exception):  # noqa: N818 - named for what is so, as the st
 
 
 @asynccontextmanager
-async def holding(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[Database, Holder]]:
+async def holding(
+    project: Path, now: Callable[[], Now], errand: Errand = "overseer"
+) -> AsyncIterator[tuple[Database, Holder]]:
     """The project's database, with the project held for as long as the block; where that cannot be written at
-    its end, for as long as the process.
+    its end, for as long as the process, or until a switch by hand is over for sure.
 
-    :raises AlreadyRunning: another overseer has it.
+    An overseer waits for whoever holds it for a moment only.
+
+    :raises AlreadyRunning: another one has it.
     :raises StoreError: the database cannot be used.
     """
     path = project / DATABASE
@@ -70,7 +93,7 @@ async def holding(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[
         logger.error("%s", error)  # noqa: TRY400 - the error says it all
         database = await Database.open(path, MIGRATIONS)
     try:
-        mine = await take(database, now())
+        mine = await _taken(database, now, errand)
         try:
             yield database, mine
         finally:
@@ -78,14 +101,31 @@ async def holding(project: Path, now: Callable[[], Now]) -> AsyncIterator[tuple[
                 try:
                     await leave(database, mine)
                 except StoreError as error:  # the block ends as it would have
-                    logger.warning("the project is held until this process ends: %s", error)
+                    until = "the switch is over for sure" if errand == "switch" else "this process ends"
+                    logger.warning("the project is held until %s: %s", until, error)
     finally:
         await database.aclose()
 
 
-async def take(database: Database, now: Now, me: Owner | None = None) -> Holder:
-    """Be the project's overseer. :raises AlreadyRunning: another one is."""
-    mine = Holder(id=uuid.uuid4().hex, owner=me or this_process(), since=now.wall, beat=now)
+async def _taken(database: Database, now: Callable[[], Now], errand: Errand) -> Holder:
+    deadline = anyio.current_time() + (MOMENT_S if errand == "overseer" else 0.0)
+    told = False
+    while True:
+        try:
+            return await take(database, now(), errand=errand)
+        except AlreadyRunning as error:
+            if error.holder.errand == "overseer" or anyio.current_time() >= deadline:
+                raise
+            if not told:
+                logger.warning("waiting: %s", error)
+                told = True
+        await anyio.sleep(_LOOK_S)
+
+
+async def take(database: Database, now: Now, me: Owner | None = None, errand: Errand = "overseer") -> Holder:
+    """Hold the project. :raises AlreadyRunning: another one does."""
+    owner = me or this_process()
+    mine = Holder(id=uuid.uuid4().hex, owner=owner, since=now.wall, beat=now, errand=errand)
 
     async def fold(connection: Connection) -> Holder | None:
         found = await look(connection)

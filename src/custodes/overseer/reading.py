@@ -101,7 +101,7 @@ class _Reader:
             name: self.profile(name, value, parts["providers"], actuator) for name, value in matrix.items()
         }
         parts["notify"] = self.notify(self.mapping(top.get("notify"), "notify"))
-        parts["recovery"] = self.struct(top.get("recovery") or {}, Recovery, "recovery")
+        parts["recovery"] = self.struct(self.mapping(top.get("recovery"), "recovery"), Recovery, "recovery")
         if "command" in parts:
             parts["command"] = command = self.struct(parts["command"], Commands, "command")
             if not (command.read and command.switch):
@@ -154,7 +154,7 @@ class _Reader:
         if "primary" not in row:
             raise self.wrong(where, "has no 'primary', as in primary: provider/model")
         row["primary"] = self.choice(row["primary"], f"{where}.primary", providers)
-        fallbacks = row.get("fallbacks") or []
+        fallbacks = [] if row.get("fallbacks") is None else row["fallbacks"]
         if not isinstance(fallbacks, list):
             raise self.wrong(f"{where}.fallbacks", "must be a list, as [provider/model, provider/model]")
         row["fallbacks"] = tuple(

@@ -27,7 +27,7 @@ from custodes.supervision.pools.admission import (
 from custodes.supervision.pools.breaker import Ticket
 from custodes.supervision.pools.health import admit, fold_and_commit, settle
 from custodes.supervision.pools.health_view import HealthView, summarize
-from custodes.supervision.record import records
+from custodes.supervision.record import file_actor, records
 from custodes.supervision.record.records import AttemptEnd, AttemptRow
 from custodes.supervision.record.schema import MIGRATIONS
 from support.health import Clock, World, ask, candidate, failed, limit, overload, start, world
@@ -379,6 +379,29 @@ async def test_an_end_that_is_owed_at_the_stop_is_written_beside_one_that_never_
     async with world(tmp_path) as w:
         (row,) = await rows(w)
         assert row.status == "done"
+
+
+async def test_what_a_store_that_fails_is_owed_is_bounded_and_an_end_outlives_a_thousand_refusals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(file_actor, "OWED", 20)
+    refusals = [
+        AttemptRow(run_id=f"no-{number}", number=1, conversation="c1", role="reviewer", status="refused")
+        for number in range(1_000)
+    ]
+    async with world(tmp_path) as w:
+        first, second = (await w.admitted("one:a")).ticket, (await w.admitted("two:b")).ticket
+        await w.database.aclose()
+        assert await w.health.ask(Settle(ticket=first, failure=limit(50))) is False
+        for row in refusals:
+            w.health.tell(Record(row))
+        assert await w.health.ask(Settle(ticket=second)) is False
+        w.database.__dict__.update((await Database.open(w.database.path, MIGRATIONS)).__dict__)
+        assert (await w.refused("one:a")).waiting, "the limit that was owed is known"
+        assert {row.status for row in await rows(w)} == {"failed", "done"}
+        kept = [row.run_id for row in refusals if await rows(w, row.run_id)]
+    assert kept == [row.run_id for row in refusals[:18]], "the oldest refusals stay, and all else goes"
+    assert any("rows were not written" in record.getMessage() for record in caplog.records)
 
 
 async def test_a_figure_that_no_row_can_hold_counts_as_not_stated(tmp_path: Path) -> None:

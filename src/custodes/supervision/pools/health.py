@@ -45,7 +45,7 @@ class HealthActor(FileActor):
     batch_size = 128
     logger = logging.getLogger("custodes.health")
     told = (Settle, Confirm, Withdraw, Record)
-    lost = "%d ends of attempts are lost; their rows stay open"
+    lost = "%d rows were not written: refusals are missing on record, and what ran is closed as unknown later"
 
     def __init__(
         self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S

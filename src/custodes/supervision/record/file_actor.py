@@ -1,7 +1,8 @@
 """An actor before the project's file: what waits in its mailbox is one batch, one fold and one commit.
 
 Other processes do the same with the same file: the commit's ``BEGIN IMMEDIATE`` puts the folds of all of
-them in one order. What could not be written is owed to the file.
+them in one order. What could not be written is owed to the file, within a bound: on a full disk a host may be
+refused for days, and each refusal has a row to be written.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ WAIT_S = 1.0
 """How long an ask may wait for other writers, in seconds; then it is refused (design, section 4)."""
 LAST_WAIT_S = 5.0
 """The same for what is still owed to the file when the actor stops."""
+OWED = 4_096
+"""How many messages are owed to the file at most; some MB, and a fold of a quarter of a second."""
 
 
 class _Retry(msgspec.Struct, Message[None], frozen=True):
@@ -39,7 +42,7 @@ class FileActor(BatchActor):
     mailbox_size = 16_384
     logger: ClassVar[logging.Logger]
     told: ClassVar[tuple[type[Message[Any]], ...]]
-    """The messages that are kept until they are written."""
+    """The messages that are kept until they are written; over :data:`OWED` the last kind goes first."""
     lost: ClassVar[str]
     """What is said of those that never could be: a format of their number."""
 
@@ -92,6 +95,11 @@ class FileActor(BatchActor):
 
     def _owe(self, batch: Sequence[Message[Any]], error: StoreError) -> None:
         self._owed += [message for message in batch if isinstance(message, self.told)]
+        if (over := len(self._owed) - OWED) > 0:
+            least = sorted(self._owed, key=lambda message: self.told.index(type(message)))[-over:]
+            gone = set(map(id, least))
+            self._owed = [message for message in self._owed if id(message) not in gone]
+            self.logger.error(self.lost, over)
         if self._owed and isinstance(error, StoreLocked):
             with suppress(ActorError):  # it stops: on_stop writes them
                 self.context.ref.tell(_Retry())  # which waits for the writer again, so this is no busy loop
