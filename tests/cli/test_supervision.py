@@ -42,6 +42,35 @@ def test_enable_and_disable_keep_the_policy(cos: Cos, tiered: Tiered) -> None:
     assert policy_of(tiered.project) == before
 
 
+def test_a_change_is_told_alone_with_what_it_was_and_where_it_stands(cos: Cos, tiered: Tiered) -> None:
+    file = (tiered.project / ".coding-os" / "hub-settings.json").resolve()
+    words = ("--role", "reviewer", "--role-model", "small-1", "--mode", "adaptive")
+    assert cos("supervision", "set", *words).out.splitlines() == [
+        "mode: explicit → adaptive",
+        "roles.reviewer.model: not set → small-1",
+        f"written to {file}; `cos supervision show` has the whole policy",
+        "supervision  off; `cos supervision enable` turns it on",
+    ]
+    cos("supervision", "enable")
+    assert cos("supervision", "set", "--mode", "adaptive").out.splitlines() == [
+        "mode: adaptive, as it was",
+        f"nothing was changed in {file}",
+    ]
+    assert cos("supervision", "set", "--role", "reviewer", "--clear-role").out.splitlines()[0] == (
+        "roles.reviewer.model: small-1 → not set"
+    )
+    whole = cos("supervision", "set", "--mode", "explicit", "--format", "json").out
+    assert msgspec.json.decode(whole, type=Overview).policy == Policy(enabled=True)
+
+
+def test_a_change_beside_an_entry_that_cannot_run_names_that_too(cos: Cos, tiered: Tiered) -> None:
+    cos("supervision", "set", "--role", "reviewer", "--role-adapter", "fixture", "--role-model", "small-1")
+    (tiered.project / ".coding-os.yaml").write_text("agents: []\n")
+    told = cos("supervision", "set", "--max-parallel", "2").out
+    assert "max_parallel: 3 → 2" in told
+    assert "cannot run: role reviewer: no eligible dispatch adapter for 'fixture'" in told
+
+
 def test_every_option_sets_its_own_key(cos: Cos, tiered: Tiered) -> None:
     words = {
         "--mode": "adaptive",

@@ -1,10 +1,13 @@
-"""What `cos supervision show` says, as text: the two gates, the policy, the adapters that may get work."""
+"""What `cos supervision show` says, as text: the two gates, the policy, the adapters that may get work; and
+what `cos supervision set` does: the change alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from custodes.cli.output import paint, plain, write
+from custodes.policy.changes import Change
 from custodes.policy.overview import Overview
 from custodes.policy.policy import Target
 
@@ -16,14 +19,45 @@ def write_overview(overview: Overview) -> None:
         write(line)
 
 
+def write_changes(changes: tuple[Change, ...], file: Path, overview: Overview) -> None:
+    """What was asked for, as it was and as it is, and the file; then what keeps it from having an effect."""
+    for change in changes:
+        now = _value(change.after)
+        same = change.before == change.after
+        words = f"{now}, as it was" if same else f"{_value(change.before)} → {paint(now, 'bold')}"
+        write(f"{plain(change.key)}: {words}")
+    if all(change.before == change.after for change in changes):
+        write(f"nothing was changed in {plain(str(file))}")
+    else:
+        write(f"written to {plain(str(file))}; `cos supervision show` has the whole policy")
+    if not overview.supervised:
+        write(_state(overview))
+    for line in _findings(overview):
+        write(line)
+
+
+def _value(value: str | None) -> str:
+    return "not set" if value is None else plain(value)
+
+
+def _state(overview: Overview) -> str:
+    if not overview.module_enabled:
+        return f"supervision  {paint('off', 'yellow')}: the module's gate is shut (cognition.enabled: false)"
+    if not overview.policy.enabled:
+        return f"supervision  {paint('off', 'yellow')}; `{ENABLE}` turns it on"
+    return f"supervision  {paint('on', 'green')}"
+
+
+def _findings(overview: Overview) -> Iterator[str]:
+    for problem in overview.problems:
+        yield f"{paint('cannot run:', 'red')} {plain(problem)}"
+    for warning in overview.warnings:
+        yield f"{paint('note:', 'yellow')} {plain(warning)}"
+
+
 def _lines(overview: Overview) -> Iterator[str]:
     policy = overview.policy
-    if not overview.module_enabled:
-        yield f"supervision  {paint('off', 'yellow')}: the module's gate is shut (cognition.enabled: false)"
-    elif not policy.enabled:
-        yield f"supervision  {paint('off', 'yellow')}; `{ENABLE}` turns it on"
-    else:
-        yield f"supervision  {paint('on', 'green')}"
+    yield _state(overview)
     gate = f", from {policy.complexity_threshold} up" if policy.mode == "adaptive" else ""
     yield f"mode         {policy.mode}{gate}"
     yield f"fallback     {policy.fallback_policy}"
@@ -66,10 +100,7 @@ def _lines(overview: Overview) -> Iterator[str]:
             yield "  any model id is forwarded; it publishes no list"
         if adapter.efforts:
             yield f"  efforts {', '.join(adapter.efforts)}"
-    for problem in overview.problems:
-        yield f"{paint('cannot run:', 'red')} {plain(problem)}"
-    for warning in overview.warnings:
-        yield f"{paint('note:', 'yellow')} {plain(warning)}"
+    yield from _findings(overview)
 
 
 def target_words(target: Target) -> str:

@@ -15,6 +15,7 @@ from custodes.policy.roles import is_role, unknown_role
 
 if TYPE_CHECKING:
     from custodes.policy.patch import PolicyPatch, TargetPatch
+    from custodes.policy.settings import Snapshot
 
 T = TypeVar("T")
 
@@ -194,6 +195,8 @@ def set_(
 ) -> int:
     """Change the policy. What is not named stays; all is checked before any is written.
 
+    Says what was changed, from what to what, and in which file.
+
     Example: cos supervision set --role reviewer --role-effort low
     """
     project = project_at(project_dir)
@@ -244,7 +247,7 @@ def set_(
     )
     if patch == PolicyPatch():
         raise usage_error("nothing to set; `cos supervision set --help` lists what can be")
-    return _write(project, patch, format)
+    return _set(project, patch, format)
 
 
 def _target(adapter: str | None, model: str | None, effort: str | None) -> TargetPatch:
@@ -260,16 +263,31 @@ def _given(value: T | None) -> T | UnsetType:
 def _enabled(project: Path, value: bool, form: Format) -> int:
     from custodes.policy.patch import PolicyPatch
 
-    return _write(project, PolicyPatch(enabled=value), form)
+    _write(project, PolicyPatch(enabled=value))
+    return _show(project, form)
 
 
-def _write(project: Path, patch: PolicyPatch, form: Format) -> int:
+def _set(project: Path, patch: PolicyPatch, form: Format) -> int:
+    from custodes.cli.overview import write_changes
+    from custodes.policy.changes import changes
+    from custodes.policy.overview import overview_of
+    from custodes.policy.settings import Settings
+
+    settings = Settings(project)
+    before = settings.read().policy
+    after = _write(project, patch).policy
+    if form == "json":
+        return _show(project, form)
+    write_changes(changes(before, after, patch), settings.path, overview_of(project))
+    return DONE
+
+
+def _write(project: Path, patch: PolicyPatch) -> Snapshot:
     from custodes.adapters.registry import Registry
     from custodes.policy.catalog import Catalog
     from custodes.policy.settings import Settings
 
-    Settings(project).patch(patch, Catalog.of(Registry.discover(project), readiness=False))
-    return _show(project, form)
+    return Settings(project).patch(patch, Catalog.of(Registry.discover(project), readiness=False))
 
 
 def _show(project: Path, form: Format) -> int:

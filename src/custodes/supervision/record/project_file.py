@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from custodes.store import Connection, Database, StoreClosed, StoreReplaced
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
@@ -52,6 +53,7 @@ class ProjectFile:
 
         :raises StoreError: the file cannot be read.
         """
+        await anyio.lowlevel.checkpoint_if_cancelled()  # the store's own wait is shielded
         database = self._database or await self._current()
         while database is not None:
             try:
