@@ -35,7 +35,6 @@ def measures(quick: bool) -> Iterator[Measure]:
                     size,
                     f"{title}, {size:,} of them, {loop}",
                     among=(mine, floor, f"raw {loop}", *([PYKKA] if loop == "asyncio" else [])),
-                    rounds=3 if size == 10_000 else 0,
                     base=Base(floor),
                     targets=(Target(mine, most, floor=floor),),
                 )

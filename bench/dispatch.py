@@ -39,7 +39,7 @@ PEERS = {
 }
 OURS = tuple(f"custodes, {loop}" for loop in LOOPS)
 TRACED = tuple(f"{name}, spans" for name in OURS)
-ONE_TIMES = 30
+ONE_TIMES = 5
 COMMITS = "a commit each for its admission and its end"
 
 

@@ -1,7 +1,8 @@
 """What each command of ``cos`` takes from its start to its end, beside the interpreter that does nothing.
 
-The project is a small one with one adapter that is ready; every command only looks. ``supervision show`` is
-held against importing what it cannot do without, too.
+The project is a small one with one adapter that is ready and does nothing. Those that go on by themselves are
+measured to their first line, the Hub to its first answer. ``supervision show`` is held against importing what
+it cannot do without, too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.startup_subject import COMMANDS
+from bench.startup_subject import COMMANDS, FIRST
 from bench.suite.contest import Contender, ours
 from bench.suite.measure import Base, Bench, Measure, Plot, Target
 
@@ -29,6 +30,8 @@ def measures(_: bool) -> Iterator[Measure]:
     yield Measure("nothing", 1, "the interpreter alone")
     for command in COMMANDS:
         yield Measure(command, 1, f"cos {command}", base=Base(BARE, "nothing"))
+    for command, how_far in FIRST.items():
+        yield Measure(command, 1, f"cos {command}, {how_far}", base=Base(BARE, "nothing"))
 
 
 def contenders(_: ExitStack, __: Path | None) -> Iterator[Contender]:

@@ -33,7 +33,7 @@ from bench import (
 from bench.suite import page
 from bench.suite.compare import comparison
 from bench.suite.contest import ROOT, hold
-from bench.suite.measure import Bench
+from bench.suite.measure import QUICK_ROUNDS, Bench
 from bench.suite.results import Found, Results, ResultsError, read, schema, write
 from bench.suite.table import figures, targets
 
@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}", type=_name)
-    parser.add_argument("--quick", action="store_true", help="3 rounds, and nothing large")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, and nothing large")
     parser.add_argument("--rounds", type=_rounds, default=0, help="of each measure that does not say its own")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument(

@@ -1,8 +1,8 @@
 """The one executor: contenders as processes, asked in interleaved rounds; a bench in, what it found out.
 
 Every round asks each contender in turn, so that a noisy machine is noisy for all, and every second round in
-the other order. One that cannot run, ends, or does not answer in time is named with its error, and the
-others go on.
+the other order; one case has all its rounds before the next begins. One that cannot run, ends, or does not
+answer in time is named with its error, and the others go on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,8 @@ import msgspec
 
 from bench.suite.contender import Figures
 from bench.suite.environment import CannotInstallError, environment
-from bench.suite.measure import QUICK_ROUNDS, ROUNDS, Bench, Measure
+from bench.suite.measure import QUICK_ROUNDS, ROUNDS, Bench, Measure, Place
+from bench.suite.pace import by_base, by_place, due
 from bench.suite.results import Entrant, Found, Sample
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +34,9 @@ TOO_LONG_S = 30.0
 """What would take longer, reckoned from the contender's last size, is left out and said so."""
 ANSWER_S = 300.0
 """A contender that says nothing for so long is ended."""
-
-Place = tuple[str, int]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Every contender's: what one starts finds all that it imports compiled, ours, floors and peers alike. An
+installer compiles what it installs; a checkout is compiled where it first runs, and some images forbid it."""
 
 
 @dataclass
@@ -49,6 +50,8 @@ class Contender:
     answer_s: float = ANSWER_S
     found: dict[Place, list[Figures]] = field(default_factory=dict)
     left_out: dict[Place, str] = field(default_factory=dict)
+    used: dict[Place, float] = field(default_factory=dict)
+    """The processor's seconds that were spent on it."""
     _cases: frozenset[str] = frozenset()
     _process: subprocess.Popen[bytes] | None = None
 
@@ -63,7 +66,7 @@ class Contender:
         self._words.close()
 
     def measure(self, what: Measure) -> None:
-        place = (what.case, what.size)
+        place = what.place
         if self.cannot or what.case not in self._cases or place in self.left_out:
             return
         if what.bounded and (reckoned := what.size * self._each(what)) > TOO_LONG_S:
@@ -83,7 +86,15 @@ class Contender:
         if "cannot" in answer:
             self.left_out[place] = answer["cannot"]
         else:
-            self.found.setdefault(place, []).append(answer)
+            self.found.setdefault(place, []).append(answer["figures"])
+            self.used[place] = self.used.get(place, 0.0) + answer["used"]
+
+    def due(self, what: Measure, number: int, rounds: int) -> bool:
+        """Whether it is asked in this of so many rounds. A measure with a number of its own has them all."""
+        if what.among and self.name not in what.among:
+            return False
+        asked, used = len(self.found.get(what.place, ())), self.used.get(what.place, 0.0)
+        return bool(what.rounds) or due(number, rounds, asked, used)
 
     def entrant(self) -> Entrant:
         return Entrant(self.name, self.version, self.cannot)
@@ -118,7 +129,12 @@ class Contender:
     def _start(self) -> None:
         try:
             self._process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, cwd=ROOT
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._words,
+                cwd=ROOT,
+                env=ENVIRONMENT,
             )
         except OSError as error:
             self.cannot = f"cannot be started: {error}"
@@ -177,26 +193,25 @@ def hold(bench: Bench, *, quick: bool = False, rounds: int = 0, peers_in: Path |
     :param peers_in: the folder for the peers' environments; None: no peers.
     """
     rounds = rounds or (QUICK_ROUNDS if quick else ROUNDS)
-    asked = [
-        each if each.rounds else msgspec.structs.replace(each, rounds=rounds)
-        for each in bench.measures(quick)
-    ]
+    asked = list(bench.measures(quick))
     begun = os.getloadavg()[0]
     with ExitStack() as running:
         found = [running.enter_context(each) for each in bench.contenders(running, peers_in)]
-        for number in range(max(each.rounds for each in asked)):
-            print(f"{bench.name}: round {number + 1} …", file=sys.stderr, flush=True)
-            for together in _by_place(each for each in asked if number < each.rounds):
-                for contender in found if number % 2 == 0 else reversed(found):
-                    if any(not each.among or contender.name in each.among for each in together):
-                        contender.measure(together[0])
+        for group in by_base(asked):
+            print(f"{bench.name}: {group[0].title} …", file=sys.stderr, flush=True)
+            for number in range(max(each.rounds or rounds for each in group)):
+                in_turn = found if number % 2 == 0 else found[::-1]
+                for together in by_place(each for each in group if number < (each.rounds or rounds)):
+                    for contender in in_turn:
+                        if any(contender.due(each, number, rounds) for each in together):
+                            contender.measure(together[0])
     return Found(
         at=time.strftime("%Y-%m-%d", time.gmtime()),
         machine=_machine(),
         load=(round(begun, 1), round(os.getloadavg()[0], 1)),
         about=bench.about,
         entrants=tuple(each.entrant() for each in found),
-        measures=tuple(asked),
+        measures=tuple(msgspec.structs.replace(each, rounds=each.rounds or rounds) for each in asked),
         samples=tuple(sample for each in found for sample in each.samples()),
         plots=bench.plots,
     )
@@ -205,11 +220,3 @@ def hold(bench: Bench, *, quick: bool = False, rounds: int = 0, peers_in: Path |
 def _machine() -> str:
     cores, python = os.cpu_count(), platform.python_version()
     return f"{platform.system()} {platform.machine()}, {cores} cores, Python {python}"
-
-
-def _by_place(asked: Iterable[Measure]) -> Iterable[list[Measure]]:
-    """Those of one case and size together: one ask gives all their figures."""
-    places: dict[Place, list[Measure]] = {}
-    for each in asked:
-        places.setdefault((each.case, each.size), []).append(each)
-    return places.values()

@@ -1,8 +1,8 @@
 """How a measurement is declared: what, among whom, held against whom, and the target.
 
-A figure is the median of the rounds. A ratio is the median of the rounds' own ratios, each of two figures
-that were taken one after the other, and by default of the processor's time: the clock's is stretched by
-whatever else a machine does, and differently for what waits for a disk and for what does not.
+A figure is the median of the rounds. A ratio is of the means of all of them, which are taken in turn, and by
+default of the processor's time: the clock's is stretched by whatever else a machine does, and differently for
+what waits for a disk and for what does not.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import msgspec
 if TYPE_CHECKING:
     from bench.suite.contest import Contender
 
-ROUNDS = 5
-QUICK_ROUNDS = 3
+ROUNDS = 30
+QUICK_ROUNDS = 10
+Place = tuple[str, int]
+"""A case and a size: what is asked for."""
 LOOPS = ("asyncio", "trio")
 
 
@@ -45,8 +47,8 @@ class Measure(msgspec.Struct, frozen=True):
     """
     ``key`` is the figure that is shown, ``by`` the one that ratios and targets go by (``cpu`` for seconds).
     ``among`` names the contenders that are asked; empty: all that know the case. ``rounds`` of 0 are as many
-    as the run has. With ``bounded`` it is left out where it would take longer than the suite waits, reckoned
-    from the contender's last size.
+    as the run has, fewer for whom they take too long (`bench.suite.pace`). With ``bounded`` it is left out
+    where it would take longer than the suite waits, reckoned from the contender's last size.
     """
 
     case: str
@@ -63,6 +65,16 @@ class Measure(msgspec.Struct, frozen=True):
     @property
     def judged_by(self) -> str:
         return self.by or ("cpu" if self.key == "seconds" else self.key)
+
+    @property
+    def place(self) -> Place:
+        return (self.case, self.size)
+
+    @property
+    def base_place(self) -> Place:
+        """Where the figures are that it is held against; without a base its own."""
+        base = self.base or Base()
+        return (base.case or self.case, self.size if base.size is None else base.size)
 
 
 class Plot(msgspec.Struct, frozen=True):

@@ -45,16 +45,20 @@ def figure(found: Found, measure: Measure, contender: str, key: str = "") -> Fig
 
 
 def ratio(found: Found, measure: Measure, contender: str, key: str = "") -> float | None:
-    """The median of the rounds' own ratios to the base. None: no base, or no figure of one of the two."""
+    """Of the means of all rounds, to the base's. None: no base, or no figure of one of the two.
+
+    A median would jump from one to the other where a processor has two speeds, as one does whose core is
+    shared; and a mean is of all the collections of cycles that there were.
+    """
     base = measure.base
     if base is None:
         return None
     key = key or measure.judged_by
-    mine = series(found, contender, measure.case, measure.size, key)
-    case, size = base.case or measure.case, measure.size if base.size is None else base.size
-    theirs = series(found, base.contender or contender, case, size, key)
-    ratios = [a / b for a, b in zip(mine, theirs, strict=False) if b > 0]
-    return statistics.median(ratios) if ratios else None
+    mine = series(found, contender, *measure.place, key)
+    theirs = series(found, base.contender or contender, *measure.base_place, key)
+    if not mine or not any(theirs):
+        return None
+    return statistics.fmean(mine) / statistics.fmean(theirs)
 
 
 def verdicts(found: Found) -> Iterator[Verdict]:

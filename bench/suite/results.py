@@ -26,7 +26,8 @@ class Entrant(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One contender's figures for one case and size, a round each. ``cannot`` says why there are no more."""
+    """One contender's figures for one case and size, for each round in which it was asked. ``cannot`` says
+    why there are no more."""
 
     contender: str
     case: str

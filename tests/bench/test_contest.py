@@ -11,7 +11,7 @@ import pytest
 
 from bench.suite.contest import Contender, hold
 from bench.suite.environment import CannotInstallError, environment
-from bench.suite.measure import Bench, Measure
+from bench.suite.measure import Base, Bench, Measure
 
 CODE = """
 import json, os, sys, time
@@ -21,6 +21,10 @@ log = open(sys.argv[1], "a")
 def told(size):
     log.write(f"{sys.argv[2]}{size} "); log.flush()
     return {"seconds": 0.001 * size, "cpu": 0.001}
+
+def slow(size):
+    while time.process_time() < size * 0.3: pass
+    return told(size)
 
 def fails(size):
     raise ValueError("not of this size")
@@ -41,7 +45,16 @@ def closes(size):
 def hangs(size):
     time.sleep(600)
 
-serve("7", {"told": told, "fails": fails, "noisy": noisy, "ends": ends, "closes": closes, "hangs": hangs})
+CASES = {
+    "told": told,
+    "slow": slow,
+    "fails": fails,
+    "noisy": noisy,
+    "ends": ends,
+    "closes": closes,
+    "hangs": hangs,
+}
+serve("7", CASES)
 """
 
 
@@ -65,11 +78,31 @@ def test_rounds_are_interleaved_and_every_second_one_goes_the_other_way(tmp_path
         Measure("told", 1, "cpu", key="cpu"),
     )
     found = hold(bench(tmp_path, *measures), rounds=2)
-    assert (tmp_path / "log").read_text().split() == ["a1", "b1", "a2", "b2", "b1", "a1"]
+    assert (tmp_path / "log").read_text().split() == ["a1", "b1", "b1", "a1", "a2", "b2"]
     sample = found.sample("a", "told", 1)
     assert sample is not None
     assert sample.rounds == ({"seconds": 0.001, "cpu": 0.001},) * 2
     assert [each.rounds for each in found.measures] == [2, 1, 2]
+
+
+def test_what_is_held_against_one_another_has_its_rounds_together(tmp_path: Path) -> None:
+    measures = (
+        Measure("told", 1, "one", among=("a",)),
+        Measure("told", 2, "two", among=("a",)),
+        Measure("told", 3, "three", among=("a",), base=Base(size=1)),
+    )
+    hold(bench(tmp_path, *measures), rounds=2)
+    assert (tmp_path / "log").read_text().split() == ["a1", "a3", "a1", "a3", "a2", "a2"]
+
+
+def test_who_takes_long_is_asked_in_some_rounds_but_for_a_measure_that_says_how_many(tmp_path: Path) -> None:
+    slow = Measure("slow", 1, "slow", among=("b",))
+    found = hold(bench(tmp_path, slow, Measure("told", 1, "one")), rounds=4)
+    assert [(each.case, each.contender, len(each.rounds)) for each in found.samples] == [
+        ("told", "a", 4),
+        ("slow", "b", 3),
+        ("told", "b", 4),
+    ]
 
 
 def test_one_that_cannot_be_started_is_named_and_the_others_run(tmp_path: Path) -> None:

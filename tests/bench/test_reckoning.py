@@ -16,12 +16,20 @@ def test_a_figure_is_the_median_with_the_least_and_the_most() -> None:
     assert taken == (4e-6, 2e-6, 9e-6)
 
 
-def test_a_ratio_is_of_the_processors_time_and_of_figures_taken_in_one_round() -> None:
-    ours = found().samples[1]
+def test_a_ratio_is_of_the_processors_time_and_of_the_means_of_all_rounds() -> None:
     assert figure(found(), found().measures[0], OURS) == (5e-6, 3e-6, 9e-6)
     assert ratio(found(), found().measures[0], OURS) == pytest.approx(1.5)
-    assert ratio(found(), found().measures[0], OURS, "seconds") == pytest.approx(1.25)  # 4.5, 1/3 and 1.25
-    assert len(ours.rounds) == 3
+    assert ratio(found(), found().measures[0], OURS, "seconds") == pytest.approx(17 / 15)
+
+
+def test_one_that_was_asked_less_often_is_held_against_all_there_is() -> None:
+    floor, ours, *others = found().samples
+    less = msgspec.structs.replace(ours, rounds=ours.rounds[1:2])
+    seen = msgspec.structs.replace(found(), samples=(floor, less, *others))
+    assert ratio(seen, seen.measures[0], OURS) == pytest.approx(1.5)
+    none = msgspec.structs.replace(ours, rounds=())
+    seen = msgspec.structs.replace(found(), samples=(floor, none, *others))
+    assert ratio(seen, seen.measures[0], OURS) is None
 
 
 def test_a_ratio_to_another_size_is_the_contenders_own() -> None:
@@ -40,7 +48,7 @@ def test_a_base_is_not_held_against_itself_among_the_ratios() -> None:
 def test_a_target_is_met_up_to_its_most(most: float, met: bool) -> None:
     (verdict,) = verdicts(found(most=most))
     assert verdict.met is met
-    assert verdict.clock == pytest.approx(1.25)
+    assert verdict.clock == pytest.approx(17 / 15)
 
 
 def test_an_absolute_target_goes_by_the_figure_itself() -> None:
