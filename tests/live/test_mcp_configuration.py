@@ -17,7 +17,11 @@ from support.pages import blocks, commands
 pytestmark = pytest.mark.live
 
 BLOCKS = blocks("docs/mcp.md")
-WRITTEN = {"claude": ".mcp.json", "codex": ".codex/config.toml", "gemini": ".gemini/settings.json"}
+WRITTEN = {
+    "claude": "project/.mcp.json",
+    "codex": "home/.codex/config.toml",
+    "gemini": "project/.gemini/settings.json",
+}
 
 
 def shown(program: str, file: Path) -> tuple[dict[str, object], dict[str, object]]:
@@ -39,10 +43,13 @@ def test_the_command_writes_the_configuration_to_which_only_the_limits_are_added
         pytest.skip(f"{program} is not installed: scripts/runtimes install {program}")
     (block,) = (block for block in BLOCKS if block.text.startswith(f"{program} mcp add"))
     (command,) = commands(block.text, {})
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
     subprocess.run(
         command.words,
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": path},
+        cwd=project,
+        env={"HOME": str(home), "PATH": path},
         check=True,
         capture_output=True,
         timeout=120,
