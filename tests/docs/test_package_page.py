@@ -24,5 +24,9 @@ def test_its_blocks_are_those_of_the_readme_and_of_the_sites_first_page() -> Non
     assert [text for text in ours if text not in known and text.strip() not in lines] == []
 
 
-def test_every_extra_is_told_of() -> None:
-    assert set(re.findall(r"`custodes\[(\w+)\]`", PAGE)) == set(PROJECT["optional-dependencies"])
+def test_every_extra_is_told_of_here_and_on_the_sites_first_page() -> None:
+    first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    installing = first.partition("## Install")[2].partition("## ")[0]
+    extras = set(PROJECT["optional-dependencies"])
+    assert set(re.findall(r"`custodes\[(\w+)\]`", PAGE)) == extras
+    assert set(re.findall(r"`(\w+)` \(", installing)) == extras

@@ -20,8 +20,10 @@ ELSEWHERE = {
     "scripts/demo": "../.ci/run",
     "cos demo": "cli/test_demo.py::test_as_plain_lines_it_tells_what_happens_and_what_to_do_next",
     "scripts/test": "../.ci/run",
-    "pip install": "packaging/test_package.py::"
-    "test_the_wheel_and_the_sdist_work_by_pip_by_uvx_and_with_every_extra_alone",
+    "uv tool install": "packaging/test_package.py::"
+    "test_the_wheel_and_the_sdist_work_by_pip_uv_and_pipx_and_with_every_extra_alone",
+    "pip install arize-phoenix": "collector/test_phoenix.py::"
+    "test_a_fan_out_of_real_runtimes_is_one_tree_in_a_real_collector",
     "phoenix serve": "collector/test_phoenix.py::"
     "test_a_fan_out_of_real_runtimes_is_one_tree_in_a_real_collector",
     "claude mcp add": "live/test_mcp_configuration.py::"

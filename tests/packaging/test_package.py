@@ -20,7 +20,7 @@ def run(*argv: str) -> str:
     return ran.stdout
 
 
-def test_the_wheel_and_the_sdist_work_by_pip_by_uvx_and_with_every_extra_alone() -> None:
+def test_the_wheel_and_the_sdist_work_by_pip_uv_and_pipx_and_with_every_extra_alone() -> None:
     assert "with each of acp hub mcp otel overseer alone" in run("scripts/package", "--full")
 
 
