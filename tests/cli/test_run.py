@@ -41,6 +41,18 @@ def test_a_plan_runs_in_the_order_of_its_needs_and_returns_evidence(cos: Cos, pr
     assert answer.err == ""
 
 
+def test_a_scope_outside_the_project_is_noted_of_a_plan_as_of_a_dispatch(cos: Cos, programs: Path) -> None:
+    away = plan(programs, PLAN.replace("w.txt]", "w.txt, ../elsewhere]"))
+    fix = ("--role", "implementer", "--model", "write", "--scope", "../elsewhere", "Write.")
+    answers = [cos("run", away), cos("dispatch", *fix)]
+    assert [each.code for each in answers] == [0, 0]
+    assert answers[0].err == answers[1].err
+    assert answers[0].err == (
+        f"cos: note: the scope ../elsewhere lies outside the project {programs}: "
+        "only work of this project takes turns there\n"
+    )
+
+
 def test_without_a_terminal_the_way_there_is_plain_lines_and_then_the_report(
     cos: Cos, programs: Path
 ) -> None:

@@ -8,7 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from custodes.cli.options import FormatOption, Otlp, ProjectDir, SessionAdapter, Wait, project_at, seconds
+from custodes.cli.options import (
+    FormatOption,
+    Otlp,
+    ProjectDir,
+    SessionAdapter,
+    Wait,
+    note_outside,
+    project_at,
+    seconds,
+)
 from custodes.cli.options import complexity as complexity_option
 from custodes.cli.output import usage_error
 from custodes.policy.policy import Complexity
@@ -22,7 +31,7 @@ async def dispatch(
     role: Annotated[Role, Parameter(help="The role that does it.")],
     scope: Annotated[
         list[str] | None,
-        Parameter(negative=(), help="What it may change, as paths in the project; repeat it for more."),
+        Parameter(negative=(), help="What it may change, as paths from the project on; repeat it for more."),
     ] = None,
     mutable: Annotated[
         bool | None, Parameter(help="Whether it may change files; the role's own default where not given.")
@@ -77,6 +86,8 @@ async def dispatch(
         )
     except ValueError as error:  # what was typed, or read, is no text
         raise usage_error(str(error)) from None
+
+    note_outside(project, work.scope)
 
     async def ask(parent: Conversation, _: Begun) -> tuple[Outcome, ...]:
         return (await parent.dispatch(work),)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, Token
 
 from custodes.adapters.errors import instead
-from custodes.cli.output import Format, usage_error
+from custodes.cli.output import Format, complain, plain, usage_error
 from custodes.policy.policy import Complexity
+from custodes.policy.project import nearest_project
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
 
 ProjectDir = Annotated[
@@ -31,8 +33,6 @@ Wait = Annotated[
         help="Seconds it may wait for the soonest recovery of a refused pool, instead of ending refused.",
     ),
 ]
-PROJECT_MARKS = (".coding-os.yaml", ".coding-os")
-"""What makes a folder a project."""
 
 SessionAdapter = Annotated[
     str,
@@ -65,12 +65,12 @@ def complexity(name: str, help: str) -> Parameter:  # noqa: A002 - the parameter
 
 
 def project_at(project_dir: Path) -> Path:
-    """The project's real path: where none was named, the nearest project from the current folder upward.
+    """The project's real path: where none was named, the nearest one from the current folder upward.
 
     :raises CliError: it is no folder, or has a name that no settings file could hold.
     """
     folder = folder_at(project_dir)
-    return folder if project_dir != Path() else _nearest_project(folder)
+    return folder if project_dir != Path() else nearest_project(folder)
 
 
 def folder_at(project_dir: Path) -> Path:
@@ -92,20 +92,16 @@ def folder_at(project_dir: Path) -> Path:
     return folder
 
 
-def _nearest_project(folder: Path) -> Path:
-    """The nearest folder from here upward with a project's files; this one where there is none.
+def note_outside(project: Path, scopes: Iterable[str]) -> None:
+    """Say on stderr which of these scopes do not lie in the project: often a path typed from a subfolder."""
+    from custodes.supervision.writers.scopes import outside
 
-    Above this one only the person's own count: in a shared folder anybody could put a project above theirs.
-    """
-    for candidate in (folder, *folder.parents):
-        for name in PROJECT_MARKS:
-            try:
-                mark = (candidate / name).stat()
-            except OSError:
-                continue
-            if candidate == folder or mark.st_uid == os.getuid():
-                return candidate
-    return folder
+    with contextlib.suppress(OSError, ValueError):  # no path: whoever takes the work refuses it
+        for name in dict.fromkeys(outside(project, scopes)):
+            complain(
+                f"cos: note: the scope {plain(name)} lies outside the project {project}: only work of this "
+                "project takes turns there"
+            )
 
 
 def seconds(name: str, value: float | None) -> float | None:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from custodes.cli.options import FormatOption, Otlp, ProjectDir, SessionAdapter, Wait, project_at, seconds
+from custodes.cli.options import (
+    FormatOption,
+    Otlp,
+    ProjectDir,
+    SessionAdapter,
+    Wait,
+    note_outside,
+    project_at,
+    seconds,
+)
 from custodes.cli.output import CliError, complain, plain, usage_error
 
 if TYPE_CHECKING:
@@ -58,6 +67,7 @@ async def run(
     if plan is not None and not resume:
         loaded, place = load_plan(plan), plan.resolve() if plan.is_file() else None
         default = session_adapter(project, adapter)
+        _note_outside(project, loaded)
 
         async def begin(parent: Conversation, begun: Begun) -> PlanEnd:
             return await run_plan(parent, loaded, wait=wait_s, place=place, begun=begun)
@@ -67,6 +77,8 @@ async def run(
     recorded = await _recorded(project, resume)
     now = _as_it_reads_now(recorded, plan, replan=replan)
     default = session_adapter(project, adapter)
+    if now is not None:
+        _note_outside(project, now)
 
     async def go_on(parent: Conversation, begun: Begun) -> PlanEnd:
         return await resume_plan(parent, resume, plan=now, replan=replan, wait=wait_s, begun=begun)
@@ -80,6 +92,10 @@ async def run(
         otlp=otlp,
         conversation=recorded.conversation,
     )
+
+
+def _note_outside(project: Path, plan: Plan) -> None:
+    note_outside(project, (name for step in plan.steps for name in step.scope))
 
 
 async def _recorded(project: Path, run: str) -> PlanView:

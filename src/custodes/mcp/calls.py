@@ -184,8 +184,9 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scope: Annotated[
         tuple[str, ...],
         Meta(
-            description="What a mutable child may change, as paths in the project; the whole project where "
-            "empty. Children of scopes that meet take turns."
+            description="What a mutable child may change, as paths from the project on; the whole project "
+            "where empty. Children of scopes that meet take turns; outside of the project, only those of "
+            "this project do."
         ),
     ] = ()
     mutable: Annotated[

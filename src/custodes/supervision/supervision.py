@@ -10,6 +10,7 @@ from typing import Self
 import anyio
 
 from custodes.adapters.registry import Registry
+from custodes.policy.project import nearest_project
 from custodes.policy.settings import Settings
 from custodes.supervision.asks.permission_asks import Permissions
 from custodes.supervision.conversation import Conversation
@@ -35,7 +36,8 @@ class Supervision:
     depth and wall seconds hold here; tokens and USD are counted by what the outcomes say that they used.
     Work for another project is refused as ``invalid``.
 
-    :param project: the folder that holds ``.coding-os.yaml`` and ``.coding-os/``.
+    :param project: the folder that holds ``.coding-os.yaml`` and ``.coding-os/``; where none is given, the
+        nearest one from the current folder upward, within its repository: as on the command line.
     :param module: the host's own gate; False is the disabled path, whatever the settings say.
     :param observer: called with every event, in order; what it raises is logged and goes no further. The
         simple form of :meth:`Conversation.events`, which reads at its own pace and can be resumed.
@@ -48,14 +50,14 @@ class Supervision:
 
     def __init__(
         self,
-        project: Path | str = ".",
+        project: Path | str | None = None,
         *,
         module: bool = True,
         observer: Observer | None = None,
         permissions: Permissions | None = None,
         events_kept: int = EVENTS_KEPT,
     ) -> None:
-        self.project: Path = Path(project).resolve()
+        self.project: Path = nearest_project(Path.cwd()) if project is None else Path(project).resolve()
         if not self.project.is_dir():
             raise NotADirectoryError(f"{self.project} is no project folder")
         if events_kept < 1:

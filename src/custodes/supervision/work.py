@@ -26,11 +26,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One bounded piece of work for a child.
 
     ``scope`` names what the child may change, as paths relative to the project (or absolute); empty
-    means the whole project where the work is mutable. ``mutable`` is the role's own default where None.
-    ``timeout`` bounds one attempt, in seconds. ``wait`` is how many seconds the child may wait for a
-    refused pool to recover, holding no slot, scope or lease. ``estimate_tokens`` and ``estimate_usd`` are
-    what the caller reckons one attempt at (tokens in and out together): a budget reserves that instead of
-    what it would reckon itself.
+    means the whole project where the work is mutable. Outside of the project only work of this project
+    takes turns there. ``mutable`` is the role's own default where None. ``timeout`` bounds one attempt, in
+    seconds. ``wait`` is how many seconds the child may wait for a refused pool to recover, holding no
+    slot, scope or lease. ``estimate_tokens`` and ``estimate_usd`` are what the caller reckons one attempt
+    at (tokens in and out together): a budget reserves that instead of what it would reckon itself.
     """
 
     role: str

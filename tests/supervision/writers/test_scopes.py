@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from custodes.supervision.writers import scopes as scopes_module
-from custodes.supervision.writers.scopes import READ_ONLY, Scopes, conflicts, resolve
+from custodes.supervision.writers.scopes import READ_ONLY, Scopes, conflicts, outside, resolve
 
 
 def test_the_same_scope_conflicts(tmp_path: Path) -> None:
@@ -46,6 +46,16 @@ def test_an_absolute_path_outside_the_project_is_a_place_of_its_own(tmp_path: Pa
     project = tmp_path / "project"
     project.mkdir()
     assert not conflicts(resolve(project, []), resolve(project, [str(tmp_path / "elsewhere")]))
+
+
+def test_what_leaves_the_project_is_told_however_it_is_written(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "out").symlink_to(tmp_path)
+    away = ("..", "../other", str(tmp_path / "project-old"), "out/other")
+    inside = (".", "src", "src/../new", str(project / "src"), "out/project/src")
+    assert outside(project, (*inside, *away)) == away
+    assert outside(project / "src" / "..", inside) == ()
 
 
 def test_read_only_work_conflicts_with_nothing(tmp_path: Path) -> None:

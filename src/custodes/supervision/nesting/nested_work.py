@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from custodes.adapters.port import RUN_VARIABLE
+from custodes.policy.project import RUN_PROJECT
 from custodes.supervision.work import Work
 
 RUN = RUN_VARIABLE
 TOKEN = "CUSTODES_TOKEN"  # noqa: S105 - the variable's name
-PROJECT = "CUSTODES_PROJECT"
+PROJECT = RUN_PROJECT
 VARIABLES = (RUN, TOKEN, PROJECT)
 """What an attempt's processes know of it: the run, a secret that only they and their owner have, and the
 project's path."""

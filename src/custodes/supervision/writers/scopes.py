@@ -64,6 +64,17 @@ def resolve(project: Path, names: Iterable[str]) -> Scope:
     return Scope(frozenset(_place(project / name, project) for name in (tuple(names) or (".",))))
 
 
+def outside(project: Path, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these paths that do not lie in the project, as they were named. Nothing forbids them; but its
+    store alone knows who writes there, so that work of another project takes no turns with it.
+
+    :raises OSError, ValueError: a name is no path.
+    """
+    project = Path(os.path.realpath(project))
+    whole = _place(project, project).parts
+    return tuple(name for name in names if _place(project / name, project).parts[: len(whole)] != whole)
+
+
 def _place(path: Path, project: Path) -> Place:
     real = Path(os.path.realpath(path))
     folders = (real, *real.parents)
