@@ -24,6 +24,7 @@ LIMIT = ("capacity", True, None, "known_failed")
 BILLING = ("unavailable", False, None, "known_failed")
 PROVIDER = ("provider", True, None, "unknown")
 AUTH = ("auth", False, None, "known_failed")
+UNREACHED = ("unavailable", True, None, "known_failed")
 INVALID = ("invalid", False, None, "known_failed")
 OTHER = ("provider", False, None, "unknown")
 
@@ -82,7 +83,11 @@ def test_fields_come_first(said: Said, wanted: tuple[str, bool, int | None, str]
         ("We're currently experiencing high demand", PROVIDER),
         ("Error: not logged in. Please run /login", AUTH),
         ("Prompt is too long", INVALID),
-        ("connect ECONNREFUSED 127.0.0.1:9", ("unavailable", True, None, "known_failed")),
+        ("connect ECONNREFUSED 127.0.0.1:9", UNREACHED),
+        ("failed to lookup address information: Name does not resolve", UNREACHED),
+        ("getaddrinfo ENOTFOUND api.example", UNREACHED),
+        ("tcp connect error: Network is unreachable (os error 101)", UNREACHED),
+        ("[Errno -3] Temporary failure in name resolution", UNREACHED),
         ("request timed out", ("timeout", False, None, "unknown")),
     ],
 )

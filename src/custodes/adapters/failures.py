@@ -206,6 +206,15 @@ _BILLING = _words(
     r"billing or payment",
     r"out of credits",
 )
+UNREACHED = _words(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH",
+    r"connection refused",
+    r"network is unreachable",
+    r"no route to host",
+    r"failed to lookup address",
+    r"name resolution",
+)
+"""That no connection came about: what the system says of it, and the runtimes that pass its words on."""
 _BAD_KEY_WORDS = (r"(?:invalid|incorrect|missing|expired) (?:x-)?api[- _]key", r"api key not valid")
 _BAD_KEY = _words(*_BAD_KEY_WORDS)
 _OVERLOADED = _words(
@@ -243,7 +252,7 @@ _WORDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             r"(?:oauth )?token (?:has )?expired",
         ),
     ),
-    ("refused", _words(r"connection refused", r"ECONNREFUSED")),
+    ("refused", UNREACHED),
     ("timeout", _words(r"timed[ -]out", r"ETIMEDOUT", r"deadline exceeded")),
     (
         "invalid",

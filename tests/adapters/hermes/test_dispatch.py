@@ -140,6 +140,23 @@ async def test_a_limit_is_found_at_either_end_of_a_long_output(
     assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 7)
 
 
+@pytest.mark.parametrize("at", [0, 400], ids=["first", "last"])
+@pytest.mark.parametrize("place", ["report", "standard error"])
+async def test_a_limit_is_found_at_either_end_where_it_prints_none(
+    place: str, at: int, runtime: Runtime, tmp_path: Path
+) -> None:
+    lines = ["It said something about the work." for _ in range(400)]
+    lines.insert(at, "HTTP 429: Rate limit reached. Please try again in 7s.")
+    told = "\n".join(lines)
+    if place == "report":
+        script = run("", completed=False, failed=True, api_calls=1, failure=told)
+    else:
+        script = f"#!/bin/sh\ncat >&2 <<'EOF'\n{told}\nEOF\nexit 1\n"
+    result = await dispatched(runtime, stand_in(tmp_path, "hermes", script), tmp_path)
+    assert result.failure is not None
+    assert (result.failure.category, result.failure.retry_after_s) == ("capacity", 7)
+
+
 async def test_what_came_from_the_cache_is_input_too(runtime: Runtime, tmp_path: Path) -> None:
     counts = {"input_tokens": 16, "output_tokens": 10, "cache_read_tokens": 6}
     done = run("Done.", completed=True, failed=False, **counts)

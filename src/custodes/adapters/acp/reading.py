@@ -18,7 +18,7 @@ _UNKNOWN_MODEL = re.compile(
     r"\bmodels?\b[\w/ .`'-]{0,80} (?:is not found|may not exist)|issue with the selected model"
 )
 _UNREACHED = re.compile(
-    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|[Cc]onnection (?:refused|failed)|fetch failed|Unable to connect"
+    rf"{failures.UNREACHED.pattern}|connection failed|fetch failed|unable to connect", re.IGNORECASE
 )
 _CUT = re.compile(r"\bterminated\b|socket|incomplete json|stream disconnected|ECONNRESET", re.IGNORECASE)
 _ERROR_TEXT = re.compile(r"(?:API call failed|API Error|HTTP [45][0-9]{2}\b)")

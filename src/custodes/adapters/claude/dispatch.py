@@ -16,7 +16,6 @@ from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, ProgressSink
 from custodes.adapters.process import ProcessResult
 
-_UNREACHED = re.compile(r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH")
 _TOO_OLD = re.compile(r"unknown (?:option|argument|command)", re.IGNORECASE)
 
 
@@ -76,7 +75,7 @@ def verdict(ended: ProcessResult, stream: Stream, who: str, now: datetime) -> Fa
 def told(trouble: Trouble, stream: Stream, who: str, now: datetime) -> Failure:
     """What a failed request comes to. Without a status, hang, refused and cut differ by words alone."""
     if trouble.status is None and "connection_failed" in trouble.codes:
-        return failures.failure("refused" if _UNREACHED.search(trouble.message) else "cut", who)
+        return failures.failure("refused" if failures.UNREACHED.search(trouble.message) else "cut", who)
     headers = stream.headers if trouble.status else {}
     # Its own delay is the stated wait and a pause on top: second best.
     stated = {"retry_delay_ms": None if headers else stream.delay_ms, "resets_at": stream.resets_at}

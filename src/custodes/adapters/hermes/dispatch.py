@@ -11,7 +11,7 @@ from custodes.adapters import failures, native, waits
 from custodes.adapters.answer_text import AnswerText
 from custodes.adapters.descriptor import Descriptor
 from custodes.adapters.hermes.arguments import arguments, environment
-from custodes.adapters.hermes.report import Report, read_report
+from custodes.adapters.hermes.report import Report, head_and_tail, read_report
 from custodes.adapters.port import DispatchRequest, DispatchResult, Failure, Progress, ProgressSink
 from custodes.adapters.process import ProcessResult
 
@@ -19,8 +19,6 @@ _REFUSED = re.compile(r"(?:^|: )Connection error\.", re.MULTILINE)
 _NO_LOGIN = re.compile(
     r"no (?:inference |llm )?provider|no api key|not (?:logged in|authenticated)", re.IGNORECASE
 )
-_READ = 3_900
-"""Characters, of head and of tail each. The table reads 8,000 at most."""
 
 
 class HermesRuntime:
@@ -81,8 +79,8 @@ class HermesRuntime:
         """The error is its answer, or in its report, or on standard error: always words."""
         who, now, report = self._descriptor.id, waits.now(), seen.report
         stderr = ended.stderr.decode("utf-8", "replace").strip()
-        printed = _head_and_tail(str(seen.printed)) if report.failed else ""
-        words = printed or report.failure or stderr[-2_000:]
+        printed = head_and_tail(str(seen.printed)) if report.failed else ""
+        words = printed or report.failure or head_and_tail(stderr)
         if not words:
             return failures.failure("other", who, detail=f"{ended.ending}, no report")
         if _REFUSED.search(words):
@@ -90,11 +88,6 @@ class HermesRuntime:
         if _NO_LOGIN.search(words):
             return failures.failure("auth", who, detail="it found no usable login")
         return failures.classify(failures.Said(message=words), who=who, now=now)
-
-
-def _head_and_tail(words: str) -> str:
-    """What is read of a long output: the error may stand before it or after it."""
-    return words if len(words) <= 2 * _READ else f"{words[:_READ]}\n{words[-_READ:]}"
 
 
 class _Seen:

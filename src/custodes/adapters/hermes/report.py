@@ -11,6 +11,8 @@ from custodes.adapters import foreign
 from custodes.adapters.port import Usage
 
 _MAX_BYTES = 1 << 20
+_READ = 3_900
+"""Characters, of head and of tail each. The table reads 8,000 at most."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,9 +50,14 @@ def read_report(file: Path) -> Report:
         calls=foreign.count(said.get("api_calls")) or 0,
         model=foreign.name(said.get("model")) or None,
         session=foreign.name(said.get("session_id")) or None,
-        failure=foreign.text(said.get("failure"))[:8_000],
+        failure=head_and_tail(foreign.text(said.get("failure"))),
         usage=usage if usage != Usage() else None,
     )
+
+
+def head_and_tail(words: str) -> str:
+    """What is read of a long text: an error may stand before the rest or after it."""
+    return words if len(words) <= 2 * _READ else f"{words[:_READ]}\n{words[-_READ:]}"
 
 
 def _flag(value: object) -> bool | None:
