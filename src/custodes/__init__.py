@@ -1,15 +1,14 @@
 """Custodes: supervisor trees for the coding agents you already have.
 
 ``async with custodes.Supervision(project) as supervision`` embeds it; ``cos`` is its command line. Names load
-at first use, so that importing the package costs nothing.
+at first use, so that importing the package costs nothing: it loads no other module, since the command line
+can catch Ctrl-C only once this has run.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from custodes.supervision import (
         Budget,
         Conversation,
@@ -36,11 +35,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "__version__":
         from importlib.metadata import version  # as slow as all the rest of a command's start
 
         return version("custodes")
     if name in __all__:
+        from importlib import import_module
+
         return getattr(import_module("custodes.supervision"), name)
     raise AttributeError(f"module 'custodes' has no attribute {name!r}")

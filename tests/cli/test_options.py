@@ -18,6 +18,14 @@ def test_a_named_folder_is_meant_as_it_stands(tmp_path: Path, monkeypatch: pytes
     assert project_at(Path()) == inner.parent.resolve()
 
 
+def test_nothing_but_our_own_two_files_loads_before_ctrl_c_is_a_line() -> None:
+    loaded = (
+        "import os, sys; before = set(sys.modules); import custodes.cli; print(*set(sys.modules) - before)"
+    )
+    told = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert set(told.stdout.split()) == {"custodes", "custodes.cli"}
+
+
 def test_ctrl_c_while_modules_still_load_is_a_line_and_no_traceback() -> None:
     interrupted = (
         "import sys\n"
