@@ -58,6 +58,7 @@ def test_headers_state_a_wait(headers: dict[str, str], wait: int | None) -> None
         ({"resets_at": NOW.timestamp() - 7200}, None),
         ({"resets_at": NOW.timestamp() + 9, "resets_in_seconds": 8.2}, 9),
         ({"retry_after": True, "retry_after_ms": "x", "reset_at": [], "resets_in": float("nan")}, None),
+        ({"retry_after": "11\x1f", "retry_after_ms": "\x1c5000", "reset_at": "7\x85"}, 11),
         ([{"error": {"retry_after_ms": 1200}}], 2),
     ],
 )

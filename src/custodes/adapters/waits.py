@@ -68,22 +68,15 @@ def whole(seconds: float) -> int | None:
 
 def from_retry_after(value: str, now: datetime) -> int | None:
     """``Retry-After``: seconds (a fraction is tolerated) or an HTTP date (RFC 9110, 10.2.3)."""
-    value = value.strip()
-    if _NUMBER.fullmatch(value):
-        return whole(float(value))
-    return _until(_date(value), now)
+    number = _number(value)
+    return _until(_date(value.strip()), now) if number is None else whole(number)
 
 
 def from_moment(value: object, now: datetime) -> int | None:
     """An epoch in seconds or milliseconds, an ISO 8601 or HTTP date."""
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+    if isinstance(value, str) and _number(value) is None:
         return _until(_date(value.strip()), now)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        epoch = float(value)
-    except (ValueError, OverflowError):
-        return None
+    epoch = _float(value)
     if epoch >= 1e11:
         epoch /= 1000
     return whole(epoch - now.timestamp())
@@ -95,7 +88,7 @@ def from_duration(value: object) -> int | None:
         seconds, nanos = value.get("seconds", 0), value.get("nanos", 0)
         total = _float(seconds) + _float(nanos) / 1e9
         return whole(total)
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+    if isinstance(value, str) and _number(value) is None:
         text = value.strip()[:100]
         return whole(_seconds(text)) if re.fullmatch(_DURATION, text, re.IGNORECASE) else None
     return whole(_float(value))
@@ -112,12 +105,12 @@ def from_headers(headers: Mapping[str, str], now: datetime) -> int | None:
 def _windows(lower: Mapping[str, str], now: datetime) -> Iterable[int | None]:
     """``x-ratelimit-reset-requests: 6m0s`` and its like; a window that says it has some left is not it."""
     for name, value in lower.items():
-        if "ratelimit" in name and "reset" in name:
-            left = lower.get(name.replace("reset", "remaining"), "").strip()
-            if not _NUMBER.fullmatch(left) or float(left) == 0:
-                number = _NUMBER.fullmatch(value.strip())
-                moment = number is None or float(value) > 1e9
-                yield (from_moment(value, now) if moment else None) or from_duration(value)
+        if "ratelimit" not in name or "reset" not in name:
+            continue
+        if not _number(lower.get(name.replace("reset", "remaining"), "")):
+            number = _number(value)
+            moment = number is None or number > 1e9
+            yield (from_moment(value, now) if moment else None) or from_duration(value)
 
 
 def from_body(body: object, now: datetime) -> int | None:
@@ -163,10 +156,18 @@ def longest(waits: Iterable[int | None]) -> int | None:
     return max((wait for wait in waits if wait is not None), default=None)
 
 
+def _number(text: str) -> float | None:
+    """Of a text that holds nothing else but blanks around it: more kinds of blanks than `float` allows."""
+    text = text.strip()
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
 def _float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return math.nan
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+    """NaN for what is no number."""
+    if isinstance(value, str):
+        number = _number(value)
+        return math.nan if number is None else number
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
     try:
         return float(value)

@@ -146,6 +146,8 @@ class Graft:
         while parent in self._known and parent not in climbed:
             climbed.add(parent)
             parent = self._known[parent]
+        if parent not in climbed:
+            self._known.update(dict.fromkeys(climbed, parent))  # nobody climbs it again
         # Its root hangs under the call already where it has joined the trace by itself.
         if parent in ("", self.under, child.id) or parent in climbed:
             return self.under

@@ -84,9 +84,11 @@ def read_json(body: bytes) -> list[SpanRecord]:
         request = msgspec.json.decode(body, type=_Request)
         _bound(len(scope.spans) for group in request.resource_spans for scope in group.scope_spans)
         return [
-            _record(span, scope.scope.name, _values(group.resource.attributes))
+            _record(span, source)
             for group in request.resource_spans
+            for resource in (_values(group.resource.attributes),)  # once for all of its spans
             for scope in group.scope_spans
+            for source in (_source(scope.scope.name, resource),)
             for span in scope.spans
         ]
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -116,10 +118,12 @@ def read_protobuf(body: bytes) -> list[SpanRecord]:
             ended=_time(span.end_time_unix_nano),
             attributes=_messages(span.attributes),
             error=span.status.code == _ERROR,
-            source=_source(scope.scope.name, _messages(group.resource.attributes)),
+            source=source,
         )
         for group in request.resource_spans
+        for resource in (_messages(group.resource.attributes),)  # once for all of its spans
         for scope in group.scope_spans
+        for source in (_source(scope.scope.name, resource),)
         for span in scope.spans
     ]
 
@@ -186,7 +190,7 @@ def _any(value: Any) -> dict[str, Any]:
     return {"arrayValue": {"values": [_any(each) for each in value]}}
 
 
-def _record(span: _Span, scope: str, resource: dict[str, Any]) -> SpanRecord:
+def _record(span: _Span, source: Source) -> SpanRecord:
     return SpanRecord(
         trace=span.trace_id.lower(),
         id=span.span_id.lower(),
@@ -197,7 +201,7 @@ def _record(span: _Span, scope: str, resource: dict[str, Any]) -> SpanRecord:
         ended=_time(span.end_time_unix_nano),
         attributes=_values(span.attributes),
         error=span.status.code in (_ERROR, "STATUS_CODE_ERROR"),
-        source=_source(scope, resource),
+        source=source,
     )
 
 

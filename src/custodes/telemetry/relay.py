@@ -116,6 +116,9 @@ class Relay:
         """The status of its answer, and whether that is JSON."""
         headers = {name: value.decode("ascii", "replace").lower() for name, value in request.headers}
         encoding, json = headers.get(b"content-encoding", ""), "json" in headers.get(b"content-type", "")
+        word, _, path = request.target.decode("ascii", "replace").removeprefix("/").partition("/")
+        if word != self._word or path not in ("v1/traces", "v1/logs", "v1/metrics"):
+            return 404, json
         body = bytearray()
         while not isinstance(event := await _next(connection, stream), h11.EndOfMessage):
             if not isinstance(event, h11.Data):
@@ -124,9 +127,6 @@ class Relay:
             if len(body) > MAX_BODY:
                 return 413, json
         self._taken += len(body)
-        word, _, path = request.target.decode("ascii", "replace").removeprefix("/").partition("/")
-        if word != self._word or path not in ("v1/traces", "v1/logs", "v1/metrics"):
-            return 404, json
         if path != "v1/traces":
             return 200, json  # nothing of them is passed on
         if self._taken > MAX_TOTAL:
@@ -161,6 +161,8 @@ def _unpacked(body: bytes) -> bytes:
     found = unpacking.decompress(body, MAX_BODY)
     if unpacking.unconsumed_tail:
         raise _TooLargeError
+    if not unpacking.eof:
+        raise zlib.error("cut off")
     return found
 
 

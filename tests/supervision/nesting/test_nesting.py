@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 import custodes
@@ -21,6 +22,7 @@ from custodes.supervision.asks import requests
 from custodes.supervision.asks.owner import OwnerActor
 from custodes.supervision.budgets.budget import NESTED_CHILDREN, NESTED_DEPTH, Ledger, take_child
 from custodes.supervision.events import ChildEnded, ChildQueued, ChildWaiting, Event
+from custodes.supervision.nesting import client
 from custodes.supervision.nesting.nested_work import PROJECT, RUN, TOKEN, VARIABLES
 from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import this_process
@@ -350,6 +352,28 @@ async def test_a_wrong_token_starts_nothing(tmp_path: Path, script: scripted.Scr
     assert len(script.requests) == 1
 
 
+async def test_what_a_process_asked_for_that_has_died_since_is_not_begun(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for it: the program that it borrows its scope of may be writing there again."""
+    alive = this_process()
+    dead = msgspec.structs.replace(alive, started=alive.started - 1)
+    answers: list[Outcome] = []
+
+    async def act(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        monkeypatch.setattr(client, "this_process", lambda: dead)
+        answers.append(await ask(tmp_path, request.environment, implement("src")))
+        return await scripted.answer(request, progress)
+
+    script.acts.append(act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        await parent.dispatch(implement("src"))
+    (answer,) = answers
+    assert answer.refusal is not None
+    assert "has died" in answer.refusal.reason
+    assert len(script.requests) == 1
+
+
 async def test_the_end_of_a_parent_ends_what_it_started(tmp_path: Path, script: scripted.Script) -> None:
     begun = anyio.Event()
     ended: list[Outcome] = []
@@ -507,7 +531,7 @@ async def test_a_budget_given_in_a_childs_own_process_narrows_there(
 ) -> None:
     fans: list[custodes.FanOut] = []
 
-    async def client(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+    async def narrow(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
         with monkeypatch.context() as variables:
             for name in VARIABLES:
                 variables.setenv(name, request.environment[name])
@@ -521,7 +545,7 @@ async def test_a_budget_given_in_a_childs_own_process_narrows_there(
         fans.append(fan)
         return await scripted.answer(request, progress)
 
-    script.acts.append(client)
+    script.acts.append(narrow)
     script.acts.append(scripted.using(usage=Usage(input_tokens=70, output_tokens=10)))
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
         async with parent.fan_out(budget=Budget(tokens=1_000)) as fan:

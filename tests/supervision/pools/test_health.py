@@ -58,6 +58,20 @@ async def test_an_admission_and_its_running_row_are_one_commit(tmp_path: Path) -
         assert row.ended is not None
 
 
+@pytest.mark.parametrize("step", [-7_200.0, 86_400.0])
+async def test_a_stepped_wall_clock_makes_an_attempt_neither_longer_nor_shorter(
+    tmp_path: Path, step: float
+) -> None:
+    async with world(tmp_path) as w:
+        admission = await w.admitted("one:a")
+        w.clock.advance(12.5)
+        w.clock.step_wall(step)
+        await w.settle(admission.ticket)
+        (row,) = await rows(w)
+    assert row.ended is not None
+    assert row.ended - row.started == pytest.approx(12.5)
+
+
 async def test_b2_concurrent_limits_count_once(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         tickets = [(await w.admitted()).ticket for _ in range(16)]

@@ -6,7 +6,16 @@ import time
 
 import pytest
 
-from custodes.supervision.record.clock import after, boot_id, later, local_time, now, utc_time, whole_seconds
+from custodes.supervision.record.clock import (
+    after,
+    boot_id,
+    later,
+    local_time,
+    now,
+    utc_time,
+    wall_after,
+    whole_seconds,
+)
 from support.health import Clock
 
 
@@ -17,6 +26,16 @@ def test_within_a_boot_a_stepped_wall_clock_moves_nothing(step: float) -> None:
     clock.step_wall(step)
     clock.advance(40)
     assert deadline.remaining(clock()) == 60
+
+
+def test_what_passed_since_a_moment_is_measured_within_a_boot_and_told_by_wall_time_after_it() -> None:
+    clock = Clock()
+    begun = clock()
+    clock.advance(30)
+    clock.step_wall(-7200)
+    assert wall_after(begun, clock()) == begun.wall + 30
+    clock.reboot(600)
+    assert wall_after(begun, clock()) == clock().wall
 
 
 def test_after_a_reboot_wall_time_says_what_is_left() -> None:

@@ -108,9 +108,12 @@ class OwnerActor(Actor):
         if nest is None:
             return False
         if request.status == "asked":
-            if proven(request, nest.token):
+            if not proven(request, nest.token):
+                await self._refuse(request, "auth", "its proof is not that of a process of the run")
+            elif proven_dead(request.client):  # its run goes on, and may write in its scope again
+                await self._refuse(request, "unavailable", "the process that asked for it has died")
+            else:
                 return True
-            await self._refuse(request, "auth", "its proof is not that of a process of the run")
         elif not nest.knows(request.id):
             await self._refuse(request, "unavailable", "its owner was restarted; nothing was started")
         elif request.status == "withdrawn":

@@ -24,7 +24,7 @@ from custodes.supervision.plans.checkpoints import (
     save_plan,
     save_steps,
 )
-from custodes.supervision.record.clock import now
+from custodes.supervision.record.clock import Now, now, wall_after
 
 logger = logging.getLogger("custodes.plans")
 
@@ -40,6 +40,8 @@ class PlanBook:
     row: PlanRow
     database: Callable[[], Database]
     ledger: Callable[[], Ledger] | None = None
+    begun: Now = field(default_factory=now)
+    """When this process took it up: what it takes from there is measured, whatever the wall clock does."""
     _late: dict[str, StepRow | None] = field(default_factory=dict)
     """What could not be written: a step's row, or None for a step that has none any more."""
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
@@ -83,16 +85,19 @@ class PlanBook:
     async def close(self, status: PlanStatus, rows: Iterable[StepRow]) -> None:
         """Nobody runs it any more."""
         async with self._turn:
-            self.row = replace(self.row, status=status, owner=None, ended=now().wall)
+            self.row = replace(self.row, status=status, owner=None, ended=self._at())
             try:
                 await self._write({row.step: row for row in rows})
             except StoreError as error:
                 logger.error("the end of plan run %s could not be recorded: %s", self.row.id, error)  # noqa: TRY400 - the words say it
 
+    def _at(self) -> float:
+        return wall_after(self.begun, now())
+
     async def _write(self, changes: Mapping[str, StepRow | None]) -> None:
         changes = {**self._late, **changes}
         ledger = self.row.ledger if self.ledger is None else self.ledger()
-        self.row = row = replace(self.row, ledger=ledger, changed=now().wall)
+        self.row = row = replace(self.row, ledger=ledger, changed=self._at())
 
         async def fold(connection: Connection) -> None:
             await delete_steps(connection, row.id, (step for step, each in changes.items() if each is None))

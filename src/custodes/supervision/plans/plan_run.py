@@ -30,7 +30,7 @@ from custodes.supervision.plans.checkpoints import PlanRow, StepRow, save_plan
 from custodes.supervision.plans.plan import Plan, PlanError, Step, check
 from custodes.supervision.plans.plan_book import WAIT_S, PlanBook
 from custodes.supervision.plans.plan_rules import ready, redone, status_of, unmet, weigh, work_of
-from custodes.supervision.record.clock import now
+from custodes.supervision.record.clock import Now, now, wall_after
 from custodes.supervision.record.ids import new_id
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.work import Outcome, Refusal, Work
@@ -122,6 +122,7 @@ class PlanRun:
     rows: dict[str, StepRow] = field(default_factory=dict)
     backtracks: list[BacktrackTold] = field(default_factory=list)
     carried: Ledger | None = None
+    _since: Now = field(default_factory=now)
     _plan: Plan = field(init=False)
     _children: dict[str, Child] = field(default_factory=dict)
     _pending: list[BacktrackTold] = field(default_factory=list)
@@ -187,8 +188,12 @@ class PlanRun:
             run_id=run_id,
             mutable=step.may_change,
             supervised=not isinstance(frozen, Delegated | Plain | Unsupervised),
-            started=now().wall,
+            started=self._at(),
         )
+
+    def _at(self) -> float:
+        """Wall seconds, by a clock that nobody steps while it runs."""
+        return wall_after(self._since, now())
 
     async def _on_record(self, rows: list[StepRow]) -> Refusal | None:
         """Why these must not start."""
@@ -203,7 +208,7 @@ class PlanRun:
 
     async def _watch(self, step: Step, child: Child, fan: FanOut, watching: TaskGroup) -> None:
         outcome = await child.outcome()
-        row = self.rows[step.id] = self.rows[step.id].ended_as(outcome, now().wall)
+        row = self.rows[step.id] = self.rows[step.id].ended_as(outcome, self._at())
         await self._told_by(row)
         await self._start_ready(fan, watching)
 
@@ -245,7 +250,7 @@ class PlanRun:
 
     async def _close(self) -> None:
         """Whatever way it ended: the end of each child that nobody watched any more, and of the plan."""
-        at, plan = now().wall, self._plan
+        at, plan = self._at(), self._plan
         ends: list[StepRow] = []
         for step, row in self.rows.items():
             if row.status == "running":

@@ -91,13 +91,14 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     """The right to run one attempt. ``lease_id`` is set for the probe only; ``attempt`` is its row's id;
-    ``cooldown`` the policy it was admitted under."""
+    ``cooldown`` the policy it was admitted under, ``begun`` the moment, from which its length is measured."""
 
     pool: str
     generation: int
     attempt: str
     lease_id: str | None = None
     cooldown: Cooldown = Cooldown()
+    begun: Now | None = None
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from custodes.supervision.pools.admission import (
 )
 from custodes.supervision.pools.breaker import Ask, Cleared, Confirmed, Denied, Pool, Settled, Ticket, decide
 from custodes.supervision.pools.health_view import HealthView, Unavailability, adapter_of, view
-from custodes.supervision.record.clock import Now, whole_seconds
+from custodes.supervision.record.clock import Now, wall_after, whole_seconds
 from custodes.supervision.record.owner_identity import Owner
 from custodes.supervision.record.records import AttemptEnd, AttemptRow, closed
 from custodes.supervision.work import Waiting
@@ -153,7 +153,12 @@ class Fold:
             )
         )
         return Admission(
-            ticket=ticket, candidate=index, state=state, probe=probe, fallback_reason=covers, before=before
+            ticket=msgspec.structs.replace(ticket, begun=self.now),
+            candidate=index,
+            state=state,
+            probe=probe,
+            fallback_reason=covers,
+            before=before,
         )
 
     def _confirm(self, ticket: Ticket) -> None:
@@ -180,7 +185,8 @@ class Fold:
         )
         if cancelled and end.status is None:
             end = msgspec.structs.replace(end, status="cancelled")
-        self._change(closed(row, failure, end, self.now.wall))
+        ended = self.now.wall if ticket.begun is None else wall_after(ticket.begun, self.now)
+        self._change(closed(row, failure, end, ended))
         if row.adapter is not None and not cancelled:
             self._note_readiness(row.adapter, row.fingerprint, failure)
 

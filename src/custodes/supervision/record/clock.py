@@ -49,6 +49,13 @@ class Deadline(msgspec.Struct, frozen=True, array_like=True):
         return self if self.boot == now.boot else after(self.remaining(now), now)
 
 
+def wall_after(begun: Now, now: Now) -> float:
+    """Wall seconds of ``now`` as the wall clock of ``begun`` counts on: what passed between the two is taken
+    from the boot clock, so that a step of the wall clock makes nothing longer or shorter than it was. In
+    another boot it is what the wall clock says."""
+    return begun.wall + (now.uptime - begun.uptime) if begun.boot == now.boot else now.wall
+
+
 def after(seconds: float, now: Now) -> Deadline:
     """The deadline ``seconds`` from ``now``."""
     return Deadline(now.boot, now.uptime + seconds, now.wall + seconds, seconds)
