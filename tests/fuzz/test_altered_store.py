@@ -58,6 +58,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "cos_trace": {"conversation": "c"},
     "cos_asks": {},
     "cos_cancel": {"target": "r"},
+    "cos_overseer": {"action": "incidents"},
     "cos_supervision_config": {"action": "show", "health": True},
     "cos_dispatch": {"role": "implementer", "prompt": "p", "scope": ["src"]},
     "cos_fan_out": {

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from custodes import Supervision
 from custodes.adapters.errors import AdapterError
 from custodes.mcp.tools import TOOLS, Tool, Tools
+from custodes.overseer.by_hand import SwitchRefused
+from custodes.overseer.reading import ConfigError
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
@@ -27,6 +29,7 @@ from custodes.supervision.asks.operator_ask import OperatorError
 from support import scripted
 from support.fuzz import CANARY, WORDS, bent, tried
 from support.mcp_server import command
+from support.overseer import kept_in_a_file
 
 SCHEMA = schemathesis.openapi.from_dict(
     {
@@ -46,6 +49,7 @@ SCHEMA = schemathesis.openapi.from_dict(
         },
     }
 )
+REFUSALS = (ArgumentsError, SettingsError, AdapterError, OperatorError, ConfigError, SwitchRefused)
 WORK: dict[str, Any] = {"role": "reviewer", "prompt": "x", "timeout": 5, "scope": ["src"], "name": "one"}
 CALLS: dict[str, dict[str, Any]] = {
     "cos_supervision_config": {
@@ -63,6 +67,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "cos_asks": {"action": "answer", "ask": "a", "answer": "deny"},
     "cos_cancel": {"target": "r"},
     "cos_trace": {"conversation": "c"},
+    "cos_overseer": {"action": "switch", "profile": "w", "target": "b/two", "force": True, "was": "a/one"},
 }
 
 
@@ -83,7 +88,7 @@ class Asked:
 
         try:
             answer = self._portal.call(call)
-        except (ArgumentsError, SettingsError, AdapterError, OperatorError, StoreError) as error:
+        except (*REFUSALS, StoreError) as error:
             assert str(error).encode().strip()  # noqa: PT017 - not every call is refused; a client reads UTF-8
             return
         assert isinstance(msgspec.json.decode(answer), dict)
@@ -94,6 +99,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     folder = tmp_path_factory.mktemp("tools")
     with pytest.MonkeyPatch.context() as patch, anyio.from_thread.start_blocking_portal() as portal:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        patch.setenv("HERMES_HOME", str(folder))
+        kept_in_a_file(folder)
         project = folder / "project"
         project.mkdir()
         scripted.install(project, "alpha", "beta")

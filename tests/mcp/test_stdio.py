@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import psutil
 import pytest
 
-from support.cos import Cos
+from support.cos import Answer, Cos
 from support.mcp_server import command, complaint, connected, document
+from support.overseer import kept_in_a_file
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +31,7 @@ async def test_the_tools_are_listed_with_schemas_that_teach(project: Path, anyio
             "cos_dispatch",
             "cos_fan_out",
             "cos_health",
+            "cos_overseer",
             "cos_role_info",
             "cos_supervision_config",
             "cos_trace",
@@ -198,3 +201,26 @@ async def test_one_policy_reads_back_the_same_from_the_command_line_mcp_and_pyth
     assert python["mode"] == settings.mode == "adaptive"
     assert overview_of(programs).policy == settings
     assert python["complexity_threshold"] == settings.complexity_threshold == "COMPLEX"
+
+
+async def beside(cos: Cos, *words: str) -> Answer:
+    """The command line's document, beside the loop that the client is on: it runs one of its own."""
+    return await anyio.to_thread.run_sync(lambda: cos(*words, "--format", "json"))
+
+
+async def test_a_profile_of_the_overseer_is_seen_and_switched_as_on_the_command_line(
+    cos: Cos, project: Path, tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = kept_in_a_file(tmp_path)
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    async with connected(project, anyio_backend) as client:
+        status = await document(client, "cos_overseer")
+        assert status == (await beside(cos, "overseer", "status")).document
+        order = {"action": "switch", "profile": "w", "target": "b/two"}
+        error = await complaint(client, "cos_overseer", **order, was="their/own")
+        assert (error["kind"], model.read_text()) == ("overseer", "a/one")
+        done = await document(client, "cos_overseer", **order, was="a/one")
+        assert (done["new_model"], done["by"], model.read_text()) == ("b/two", "mcp", "b/two")
+        told = await document(client, "cos_overseer", action="incidents")
+        assert told == (await beside(cos, "overseer", "incidents")).document
+        assert [each["by"] for each in told["incidents"]] == ["mcp"]

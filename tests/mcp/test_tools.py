@@ -15,6 +15,7 @@ from custodes import Supervision
 from custodes.adapters.port import DispatchRequest, DispatchResult, PermissionAsk, ProgressSink, Usage
 from custodes.mcp import calls
 from custodes.mcp.tools import TOOLS, Tools, Watch
+from custodes.overseer.reading import ConfigError
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.normalize import policy_keys
 from custodes.policy.patch import PolicyPatch
@@ -24,6 +25,7 @@ from custodes.supervision.asks.operator_ask import OperatorError
 from custodes.supervision.work import Budget, Work
 from support import scripted
 from support.cos import Tiered
+from support.overseer import kept_in_a_file
 
 pytestmark = pytest.mark.anyio
 
@@ -165,6 +167,33 @@ async def test_arguments_that_do_not_fit_say_what_would(
     with pytest.raises(ArgumentsError) as refused:
         await tools.call("cos_supervision_config", arguments, ignore)
     assert says in str(refused.value)
+
+
+async def test_without_a_file_of_its_own_the_overseer_says_where_it_would_be(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=f"there is no {tmp_path}/supervisor.yaml"):
+        await tools.call("cos_overseer", {}, ignore)
+    assert await call(tools, "cos_overseer", action="incidents") == {"incidents": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"profile": "w"}, "action 'status' switches nothing; action 'switch' does"),
+        ({"action": "switch", "profile": "w"}, "needs a profile, and a target"),
+        ({"action": "switch", "target": "auto"}, "needs a profile, and a target"),
+        ({"action": "incidents", "count": 0}, "count"),
+    ],
+)
+async def test_what_is_asked_of_the_overseer_in_part_says_what_lacks(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], says: str
+) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    kept_in_a_file(tmp_path)
+    with pytest.raises(ArgumentsError, match=says):
+        await tools.call("cos_overseer", arguments, ignore)
 
 
 async def test_an_unknown_tool_names_those_there_are(tools: Tools) -> None:

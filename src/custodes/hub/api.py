@@ -31,8 +31,9 @@ from custodes.hub.documents import (
 )
 from custodes.hub.hub import hub_of
 from custodes.hub.live import STREAMS, EventStream, Rendered, View, frame
-from custodes.hub.overseer_page import SHOWN, overseer_config
+from custodes.hub.overseer_page import SHOWN
 from custodes.overseer import report
+from custodes.overseer.reading import default_config
 from custodes.policy.arguments import ArgumentsError, read
 from custodes.policy.overview import overview_of
 from custodes.policy.role_info import role_info
@@ -222,7 +223,7 @@ async def stream_trace(request: Request) -> Response:
 
 
 async def get_overseer(request: Request) -> Response:
-    config = await overseer_config()
+    config = await default_config()
     known = await report.known(hub_of(request).project.path, config)
     return json_answer(report.status(known, config, now()))
 

@@ -8,10 +8,10 @@ from custodes.adapters.check import AdapterCheck, check
 from custodes.adapters.port import PermissionAnswer
 from custodes.hub.forms import NEW_HINT, Edit, conflicts, field_of, patch_of
 from custodes.hub.hub import BY, Hub
-from custodes.hub.overseer_page import overseer_config
 from custodes.hub.settings_fields import Draft
 from custodes.overseer.by_hand import Switched, SwitchOrder
 from custodes.overseer.hand_switch import switch_by_hand
+from custodes.overseer.reading import default_config
 from custodes.policy.patch import PolicyPatch
 from custodes.policy.settings import OldVersionError, PolicyRefusedError, Snapshot
 from custodes.supervision.asks.operator_ask import Cancelled, answer_in_file, cancel_in_file
@@ -97,7 +97,7 @@ async def switch(hub: Hub, profile: str, target: str, *, force: bool, was: str) 
     :raises SwitchRefused, StoreError: as :func:`~custodes.overseer.hand_switch.switch_by_hand`.
     """
     order = SwitchOrder(profile=profile, target=target, by=BY, force=force, was=was)
-    return await switch_by_hand(hub.project.path, await overseer_config(), order)
+    return await switch_by_hand(hub.project.path, await default_config(), order)
 
 
 async def check_adapter(hub: Hub, adapter: str) -> AdapterCheck:

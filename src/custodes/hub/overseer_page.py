@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
-import anyio.to_thread
-
 from custodes.hub.hub import Hub
 from custodes.hub.live import Rendered
 from custodes.hub.templates_env import render
 from custodes.overseer import report
-from custodes.overseer.config import Config
-from custodes.overseer.reading import ConfigError, find_config, read_config
+from custodes.overseer.reading import ConfigError, default_config
 from custodes.store import StoreError
 from custodes.supervision.record.clock import now
 
@@ -23,7 +18,7 @@ LOOK_S = 30.0
 
 async def render_overseer(hub: Hub, _: str = "") -> Rendered:
     try:
-        config = await overseer_config()
+        config = await default_config()
     except ConfigError as error:
         return Rendered(texts={"nothing": render("_overseer_none.html", why=str(error))})
     try:
@@ -38,11 +33,3 @@ async def render_overseer(hub: Hub, _: str = "") -> Rendered:
         "incidents": render("_incidents.html", incidents=incidents[::-1]),
     }
     return Rendered(texts=texts, due_s=LOOK_S)
-
-
-async def overseer_config() -> Config:
-    """The one in its default place.
-
-    :raises ConfigError: there is none, or it is not as it must be.
-    """
-    return await anyio.to_thread.run_sync(lambda: read_config(find_config(None, os.environ)))

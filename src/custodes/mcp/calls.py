@@ -296,6 +296,34 @@ class CancelCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ]
 
 
+class OverseerCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    action: Annotated[
+        Literal["status", "incidents", "switch"],
+        Meta(
+            description="status: how each watched provider is, and what each profile is on. incidents: what "
+            "happened and what was done. switch: move a profile by hand, only where the person you work for "
+            "wants it."
+        ),
+    ] = "status"
+    count: Annotated[
+        int, Meta(ge=1, le=1_000, description="incidents: how many of the newest, oldest first.")
+    ] = 50
+    profile: Annotated[str, Meta(description="switch: a profile that status names.")] = ""
+    target: Annotated[
+        str,
+        Meta(
+            description="switch: provider/model, to be left there; primary, to be back on it; auto, where it "
+            "belongs now."
+        ),
+    ] = ""
+    force: Annotated[bool, Meta(description="switch: also to what is not well, or what no list names.")] = (
+        False
+    )
+    was: Annotated[
+        str, Meta(description="switch: the model that this was decided on; on any other it is refused.")
+    ] = ""
+
+
 class TraceCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     conversation: Annotated[
         str, Meta(description="A conversation's id, as results name it; this session's where not given.")

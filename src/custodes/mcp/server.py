@@ -19,6 +19,8 @@ import custodes
 from custodes.adapters.errors import AdapterError
 from custodes.mcp.stdio import standard_streams
 from custodes.mcp.tools import TOOLS, Tool, Tools, Watch
+from custodes.overseer.by_hand import SwitchRefused
+from custodes.overseer.reading import ConfigError
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
 from custodes.store import StoreError
@@ -42,6 +44,8 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (AdapterError, "adapters"),
     (OperatorError, "request"),
     (AuditError, "audit"),
+    (ConfigError, "overseer"),
+    (SwitchRefused, "overseer"),
     (StoreError, "store"),
 )
 """The errors of a person's input or project, under the names that the command line gives them."""

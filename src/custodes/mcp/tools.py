@@ -21,6 +21,10 @@ import msgspec
 from custodes.adapters.port import PermissionAnswer
 from custodes.adapters.registry import Registry
 from custodes.mcp import calls
+from custodes.overseer import report as overseer_report
+from custodes.overseer.by_hand import SwitchOrder
+from custodes.overseer.hand_switch import switch_by_hand
+from custodes.overseer.reading import default_config
 from custodes.policy.arguments import ArgumentsError, read
 from custodes.policy.catalog import Catalog
 from custodes.policy.overview import overview_of
@@ -37,6 +41,7 @@ from custodes.supervision.event_words import sentence
 from custodes.supervision.events import ChildEnded, ChildQueued, Event
 from custodes.supervision.pools.health_file import clear_in_file
 from custodes.supervision.pools.health_report import health_report
+from custodes.supervision.record.clock import now
 from custodes.supervision.record.trace import trace
 from custodes.supervision.supervision import Supervision
 from custodes.supervision.work import Budget, Work
@@ -131,6 +136,15 @@ TOOLS = (
         calls.TraceCall,
         read_only=True,
     ),
+    Tool(
+        "cos_overseer",
+        "Provider watch",
+        "The watch that moves worker profiles off a provider that limits or fails, and back: how providers "
+        "and profiles stand, the incidents, and a switch by hand, which is proven by reading back and "
+        "logged. Needs a supervisor.yaml; nothing is asked of a provider.",
+        calls.OverseerCall,
+        open_world=True,
+    ),
 )
 
 
@@ -213,6 +227,7 @@ class Tools:
             "cos_asks": self._asks,
             "cos_cancel": self._cancel,
             "cos_trace": self._trace,
+            "cos_overseer": self._overseer,
         }
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, report: Report) -> object:
@@ -293,6 +308,22 @@ class Tools:
 
     async def _trace(self, call: calls.TraceCall, _: Report) -> object:
         return await trace(self._project, call.conversation or self._conversation.recorded_as)
+
+    async def _overseer(self, call: calls.OverseerCall, _: Report) -> object:
+        if call.action != "switch" and (call.profile or call.target or call.force or call.was):
+            raise ArgumentsError(f"action '{call.action}' switches nothing; action 'switch' does")
+        if call.action == "incidents":
+            return {"incidents": await overseer_report.incidents(self._project, call.count)}
+        config = await default_config()
+        if call.action == "status":
+            known = await overseer_report.known(self._project, config)
+            return overseer_report.status(known, config, now())
+        if not call.profile or not call.target:
+            raise ArgumentsError(
+                "action 'switch' needs a profile, and a target: provider/model, primary or auto"
+            )
+        order = SwitchOrder(profile=call.profile, target=call.target, by=BY, force=call.force, was=call.was)
+        return await switch_by_hand(self._project, config, order)
 
 
 @asynccontextmanager

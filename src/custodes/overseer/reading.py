@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio.to_thread
 import msgspec
 
 from custodes.adapters.descriptor import url_problem
@@ -71,6 +73,14 @@ def read_config(file: Path) -> Config:
     except AdapterError as error:
         raise ConfigError(str(error)) from error
     return parse_config(raw, str(file))
+
+
+async def default_config() -> Config:
+    """The one in its default place, read beside the loop.
+
+    :raises ConfigError: there is none, or it is not as it must be.
+    """
+    return await anyio.to_thread.run_sync(lambda: read_config(find_config(None, os.environ)))
 
 
 def parse_config(raw: Mapping[str, Any], file: str) -> Config:
