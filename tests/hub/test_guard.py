@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 from starlette.types import Message
 
+from custodes.hub import guard
 from custodes.hub.access import MAX_BODY
 from custodes.policy.settings import Settings
 from support.hub import BASE, Browser, asked, browser
@@ -75,6 +77,20 @@ async def test_a_body_of_ten_megabytes_is_refused_whether_it_says_so_or_not(
     sent = await asked(page.hub, "PATCH", "/api/settings", receive, head)
     assert sent[0]["status"] == 413
     assert taken == MAX_BODY // (1 << 16) + 1
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for_without_end(
+    page: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "BODY_S", 0.0)
+
+    async def receive() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with anyio.fail_after(30):
+        sent = await asked(page.hub, "PATCH", "/api/settings", receive)
+    assert sent[0]["status"] == 408
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,6 @@ import importlib.util
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +13,7 @@ import httpx2
 import pytest
 
 from support.cos import Cos
-from support.program import running
-
-
-@contextmanager
-def started(project: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "custodes.cli", "hub", "--port", "0", "-d", str(project), *options]
-    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process, process.stdout.readline().split()[-1]
-        finally:
-            if process.poll() is None:
-                process.kill()
+from support.hub import started
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

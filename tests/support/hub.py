@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -18,6 +20,7 @@ from custodes.supervision.budgets.fan_out_table import FanOutRow, save_fan_out
 from custodes.supervision.record import records
 from custodes.supervision.record.records import AttemptRow
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
+from support.program import running
 
 PORT = 8787
 BASE = f"http://127.0.0.1:{PORT}"
@@ -133,3 +136,16 @@ async def put_on_record(
         await database.write(write)
     finally:
         await database.aclose()
+
+
+@contextmanager
+def started(project: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`cos hub` as a process of its own, and the address that it prints."""
+    command = [sys.executable, "-m", "custodes.cli", "hub", "--port", "0", "-d", str(project), *options]
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().split()[-1]
+        finally:
+            if process.poll() is None:
+                process.kill()

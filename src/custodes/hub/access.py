@@ -14,9 +14,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from custodes.adapters.foreign import digits
+
 SAFE = frozenset({"GET", "HEAD"})
 MAX_BODY = 256 * 1024
 """Bytes of a request. The largest that a page sends are the forms of a policy: a few thousand."""
+
+BODY_S = 30.0
+"""How long a body may take to come, in seconds."""
 
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"
@@ -68,17 +73,16 @@ def denial(access: Access, method: str, path: str, headers: Mapping[str, str]) -
         return Denied(
             status=401, kind="token", message="this Hub asks for its token; it printed one as it started"
         )
-    if (
-        method not in SAFE
-        and (length := headers.get("content-length", "")).isdigit()
-        and int(length) > MAX_BODY
-    ):
+    if method not in SAFE and (digits(headers.get("content-length", "")) or 0) > MAX_BODY:
         return too_large()
     return None
 
 
 def too_large() -> Denied:
     return Denied(status=413, kind="body", message=f"a request may have up to {MAX_BODY} bytes")
+
+
+TOO_SLOW = Denied(status=408, kind="body", message=f"a request must come within {BODY_S:.0f} s")
 
 
 def csrf_ok(access: Access, headers: Mapping[str, str], field: str) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs
 
+import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from custodes.hub.access import (
+    BODY_S,
     CSRF_FIELD,
     MAX_BODY,
     NOT_OURS,
     SAFE,
+    TOO_SLOW,
     Access,
     Denied,
     csrf_ok,
@@ -58,8 +61,11 @@ class Guard:
         denied = denial(self._access, scope["method"], scope["path"], given)
         body: bytes | None = None
         if denied is None and scope["method"] not in SAFE:
-            body = await _body(receive)
-            if body is None:
+            with anyio.move_on_after(BODY_S) as reading:
+                body = await _body(receive)
+            if reading.cancelled_caught:
+                denied = TOO_SLOW
+            elif body is None:
                 denied = too_large()
             elif scope["path"] != "/token" and not csrf_ok(self._access, given, _field(given, body)):
                 denied = NOT_OURS
@@ -78,7 +84,10 @@ def _answer(denied: Denied, scope: Scope) -> Response:
 def _field(headers: dict[str, str], body: bytes) -> str:
     if not headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return ""
-    fields = parse_qs(body.decode(errors="replace"), max_num_fields=1_000)
+    try:
+        fields = parse_qs(body.decode(errors="replace"), max_num_fields=1_000)
+    except ValueError:  # more of them than any form of ours
+        return ""
     return fields.get(CSRF_FIELD, [""])[0]
 
 
