@@ -28,7 +28,6 @@ def measures(quick: bool) -> Iterator[Measure]:
             "children",
             size,
             f"a child of {size:,}",
-            rounds=1 if size == 10_000 else 0,
             base=Base(size=100) if size > 100 else None,  # ten are mostly the cost of one fan-out
             targets=tuple(Target(name, 1.5) for name in OURS) if size > 100 else (),
             bounded=True,

@@ -17,6 +17,8 @@ from bench.suite.measure import Base, Bench, Measure, Plot, Target
 
 BARE = "python -c pass"
 IMPORTS = "importing what it needs"
+ROUNDS = 8
+"""A start cannot be made shorter, and the slowest are to be asked as often as the others."""
 
 
 def measures(_: bool) -> Iterator[Measure]:
@@ -24,14 +26,15 @@ def measures(_: bool) -> Iterator[Measure]:
         "cold show",
         1,
         "cos supervision show, every adapter",
+        rounds=ROUNDS,
         base=Base(IMPORTS),
         targets=(Target("cos", 1.25, floor=IMPORTS),),
     )
-    yield Measure("nothing", 1, "the interpreter alone")
+    yield Measure("nothing", 1, "the interpreter alone", rounds=ROUNDS)
     for command in COMMANDS:
-        yield Measure(command, 1, f"cos {command}", base=Base(BARE, "nothing"))
+        yield Measure(command, 1, f"cos {command}", rounds=ROUNDS, base=Base(BARE, "nothing"))
     for command, how_far in FIRST.items():
-        yield Measure(command, 1, f"cos {command}, {how_far}", base=Base(BARE, "nothing"))
+        yield Measure(command, 1, f"cos {command}, {how_far}", rounds=ROUNDS, base=Base(BARE, "nothing"))
 
 
 def contenders(_: ExitStack, __: Path | None) -> Iterator[Contender]:

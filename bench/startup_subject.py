@@ -47,7 +47,7 @@ COMMANDS = (
 """Every command that ends by itself, a server's start included: its input is at its end."""
 FIRST = {"demo": "to its first line", "hub --port 0": "to its first answer"}
 """Those that go on, and how far they are measured."""
-STARTS = 5
+STARTS = 10
 """Of the bare interpreter for one figure: a start of it is over before much of a timer's grain."""
 
 

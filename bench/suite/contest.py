@@ -50,8 +50,8 @@ class Contender:
     answer_s: float = ANSWER_S
     found: dict[Place, list[Figures]] = field(default_factory=dict)
     left_out: dict[Place, str] = field(default_factory=dict)
-    used: dict[Place, float] = field(default_factory=dict)
-    """The processor's seconds that were spent on it."""
+    each: dict[Place, float] = field(default_factory=dict)
+    """What an ask uses of the processor; the first may have to make what the others find."""
     _cases: frozenset[str] = frozenset()
     _process: subprocess.Popen[bytes] | None = None
 
@@ -87,14 +87,14 @@ class Contender:
             self.left_out[place] = answer["cannot"]
         else:
             self.found.setdefault(place, []).append(answer["figures"])
-            self.used[place] = self.used.get(place, 0.0) + answer["used"]
+            self.each[place] = min(answer["used"], self.each.get(place, answer["used"]))
 
     def due(self, what: Measure, number: int, rounds: int) -> bool:
         """Whether it is asked in this of so many rounds. A measure with a number of its own has them all."""
         if what.among and self.name not in what.among:
             return False
-        asked, used = len(self.found.get(what.place, ())), self.used.get(what.place, 0.0)
-        return bool(what.rounds) or due(number, rounds, asked, used)
+        asked, each = len(self.found.get(what.place, ())), self.each.get(what.place, 0.0)
+        return bool(what.rounds) or due(number, rounds, asked, each)
 
     def entrant(self) -> Entrant:
         return Entrant(self.name, self.version, self.cannot)

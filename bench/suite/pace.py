@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from bench.suite.measure import Measure, Place
 
 LEAST_ASKS = 3
-PACE_S = 0.07
+PACE_S = 0.15
 """What a contender may use of the processor in a round, by the mean: one that takes longer is left out of
 some, evenly."""
 
 
-def due(number: int, rounds: int, asked: int, used: float) -> bool:
-    """Whether one that was asked so many times, and has used so many seconds of the processor, is asked in
-    this of so many rounds, counted from 0. All are asked `LEAST_ASKS` times, if there are so many rounds."""
-    return used <= PACE_S * number or asked * rounds <= LEAST_ASKS * number
+def due(number: int, rounds: int, asked: int, each: float) -> bool:
+    """Whether one that was asked so many times, and uses so many seconds of the processor each time, is
+    asked in this of so many rounds, counted from 0. All are asked `LEAST_ASKS` times, in no fewer rounds."""
+    return asked * each <= PACE_S * number or asked * rounds <= LEAST_ASKS * number
 
 
 def by_place(asked: Iterable[Measure]) -> Iterable[list[Measure]]:

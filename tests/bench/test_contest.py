@@ -22,9 +22,15 @@ def told(size):
     log.write(f"{sys.argv[2]}{size} "); log.flush()
     return {"seconds": 0.001 * size, "cpu": 0.001}
 
-def slow(size):
-    while time.process_time() < size * 0.3: pass
+def slow(size, seconds=0.3):
+    ends = time.process_time() + seconds
+    while time.process_time() < ends: pass
     return told(size)
+
+made = []
+
+def makes(size):
+    return told(size) if made else made.append(slow(size, 1.0)) or made[0]
 
 def fails(size):
     raise ValueError("not of this size")
@@ -48,6 +54,7 @@ def hangs(size):
 CASES = {
     "told": told,
     "slow": slow,
+    "makes": makes,
     "fails": fails,
     "noisy": noisy,
     "ends": ends,
@@ -97,12 +104,21 @@ def test_what_is_held_against_one_another_has_its_rounds_together(tmp_path: Path
 
 def test_who_takes_long_is_asked_in_some_rounds_but_for_a_measure_that_says_how_many(tmp_path: Path) -> None:
     slow = Measure("slow", 1, "slow", among=("b",))
-    found = hold(bench(tmp_path, slow, Measure("told", 1, "one")), rounds=4)
+    counted = Measure("slow", 2, "so many", among=("b",), rounds=4)
+    found = hold(bench(tmp_path, slow, counted, Measure("told", 1, "one")), rounds=4)
     assert [(each.case, each.contender, len(each.rounds)) for each in found.samples] == [
         ("told", "a", 4),
         ("slow", "b", 3),
+        ("slow", "b", 4),
         ("told", "b", 4),
     ]
+
+
+def test_what_only_the_first_ask_had_to_make_keeps_nobody_from_the_pace(tmp_path: Path) -> None:
+    found = hold(bench(tmp_path, Measure("makes", 1, "makes", among=("a",))), rounds=12)
+    assert [len(each.rounds) for each in found.samples] == [1 + 8], (
+        "the second is after a third of the rounds"
+    )
 
 
 def test_one_that_cannot_be_started_is_named_and_the_others_run(tmp_path: Path) -> None:

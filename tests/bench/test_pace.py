@@ -12,7 +12,7 @@ def asked(rounds: int, each_s: float) -> list[int]:
     """The rounds in which one is asked that takes so long for an ask."""
     found: list[int] = []
     for number in range(rounds):
-        if due(number, rounds, len(found), len(found) * each_s):
+        if due(number, rounds, len(found), each_s):
             found.append(number)
     return found
 
