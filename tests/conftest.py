@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from support.genai import SpanWatch
+
+
+def pytest_configure() -> None:
+    """A script starts background jobs with Ctrl-C ignored, and so every program of a test would be."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

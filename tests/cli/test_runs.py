@@ -177,13 +177,8 @@ def test_a_trace_is_followed_until_nobody_works_on_it_any_more(
     cos: Cos, programs: Path, stop: Callable[[subprocess.Popen[str]], None], last: tuple[str, bool]
 ) -> None:
     os.mkfifo(programs / "pids")
-    dispatch = subprocess.Popen(
-        [*COS, "dispatch", "--role", "reviewer", "--model", "slow", "x"],
-        cwd=programs,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    with dispatch:
+    work = [*COS, "dispatch", "--role", "reviewer", "--model", "slow", "x"]
+    with running(work, cwd=programs, stdout=subprocess.DEVNULL, text=True) as dispatch:
         (programs / "pids").read_text()  # the child is at work
         session = runs(cos)["conversation"]
         command = [*COS, "cognition", "trace", session, "--follow", "--format", "json"]
@@ -221,12 +216,8 @@ def test_on_a_terminal_what_is_followed_is_drawn_anew_as_a_tree(
 
 def test_a_trace_that_is_followed_ends_with_an_interrupt(cos: Cos, programs: Path) -> None:
     os.mkfifo(programs / "pids")
-    dispatch = subprocess.Popen(
-        [*COS, "dispatch", "--role", "reviewer", "--model", "slow", "x"],
-        cwd=programs,
-        stdout=subprocess.DEVNULL,
-    )
-    with dispatch:
+    work = [*COS, "dispatch", "--role", "reviewer", "--model", "slow", "x"]
+    with running(work, cwd=programs, stdout=subprocess.DEVNULL) as dispatch:
         (programs / "pids").read_text()
         command = [*COS, "cognition", "trace", runs(cos)["conversation"], "--follow"]
         with running(
