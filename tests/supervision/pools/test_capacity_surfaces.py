@@ -132,14 +132,22 @@ async def test_callers_beside_a_probe_use_the_fallback(tmp_path: Path, script: s
 
 
 async def test_r6_same_adapter_default_runs_the_default_model_in_plain_sight(
-    tmp_path: Path, script: scripted.Script
+    tmp_path: Path, script: scripted.Script, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "custodes.dispatch")
     scripted.configure(tmp_path, fallback_policy="same_adapter_default")
     script.acts.append(scripted.limit(retry_after_s=60))
     first, second = await ask(tmp_path, review(model="small"), review(model="small"))
     assert [attempt.model for attempt in first.attempts] == ["small", "large"]
     assert [attempt.model for attempt in second.attempts] == ["large"]
     assert second.metadata["gen_ai.request.model"] == "large"
+    assert [attempt.fallback_reason for attempt in (*first.attempts, *second.attempts)] == [
+        None,
+        "capacity",
+        "capacity",
+    ]
+    covered = f"run {second.run_id} on one:large, falling back after capacity, ended: well"
+    assert sum(covered in line for line in caplog.messages) == 1
 
 
 async def test_r17_a_model_that_nobody_asked_for_is_flagged(tmp_path: Path, script: scripted.Script) -> None:

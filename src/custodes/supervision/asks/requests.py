@@ -106,7 +106,9 @@ async def claim(connection: Connection, ids: Collection[str]) -> list[Request]:
     """Those of them that were still asked, now claimed by whoever commits this."""
     listed = json_text(sorted(ids))
     found = await _select(
-        connection, "WHERE status = 'asked' AND id IN (SELECT value FROM json_each(?)) ORDER BY asked, id", listed
+        connection,
+        "WHERE status = 'asked' AND id IN (SELECT value FROM json_each(?)) ORDER BY asked, id",
+        listed,
     )
     claimed = json_text([request.id for request in found])
     await connection.execute_fetchall(

@@ -31,6 +31,7 @@ from custodes.supervision.dispatching.prompt import prompt_for
 from custodes.supervision.dispatching.repair import Repair, repair_of
 from custodes.supervision.dispatching.runtime_call import NoResultError, call_runtime, checked
 from custodes.supervision.dispatching.slots import Places
+from custodes.supervision.event_words import falls_back
 from custodes.supervision.events import AttemptEnded, AttemptProgress, AttemptStarted, Event
 from custodes.supervision.evidence import Evidence, EvidenceError, parse, schema_for
 from custodes.supervision.nesting.nest import Nest
@@ -156,8 +157,13 @@ class AttemptRun:
                     category=failure.category, outcome=failure.outcome, retry_after_s=failure.retry_after_s
                 )
                 span.end(error_type=failure.category)
+            where = (
+                f"{route.pool}, {falls_back(covers)},"
+                if (covers := admission.fallback_reason)
+                else route.pool
+            )
             how = "well" if failure is None else failure.category
-            logger.info("attempt %d of run %s on %s ended: %s", self.number, self.job.run_id, route.pool, how)
+            logger.info("attempt %d of run %s on %s ended: %s", self.number, self.job.run_id, where, how)
             return evidence, failure
 
     async def _ended_early(self, attempts: list[Attempt], failure: Failure | None = None) -> None:
