@@ -11,7 +11,9 @@ from custodes.supervision.evidence import Finding, ReviewerEvidence
 from custodes.supervision.work import Attempt, Outcome, Refusal, Status, Waiting
 
 
-def attempt(number: int, pool: str, failure: Failure | None = None, *, probe: bool = False) -> Attempt:
+def attempt(
+    number: int, pool: str, failure: Failure | None = None, *, probe: bool = False, covers: str | None = None
+) -> Attempt:
     return Attempt(
         number=number,
         adapter="a",
@@ -21,6 +23,7 @@ def attempt(number: int, pool: str, failure: Failure | None = None, *, probe: bo
         health_state="healthy",
         health_probe=probe,
         failure=failure,
+        fallback_reason=covers,
         usage=None if failure else Usage(input_tokens=10, output_tokens=2),
         seconds=1,
     )
@@ -53,18 +56,19 @@ def test_the_totals_count_attempts_fallbacks_limits_probes_and_tokens() -> None:
     report = report_of(
         "plan",
         [
-            outcome("done", attempt(1, "p", LIMIT), attempt(2, "q"), name="one"),
+            outcome("done", attempt(1, "p", LIMIT), attempt(2, "q", covers="capacity"), name="one"),
             outcome("done", attempt(1, "p", probe=True), name="two"),
+            outcome("done", attempt(1, "q", covers="auth"), name="three"),
         ],
         2.5,
     )
     totals = report.totals
-    assert (totals.attempts, totals.fallbacks, totals.limits, totals.probes) == (3, 1, 1, 1)
-    assert (totals.input_tokens, totals.output_tokens, totals.cost_usd) == (20, 4, None)
-    assert totals.by_status == {"done": 2}
+    assert (totals.attempts, totals.fallbacks, totals.limits, totals.probes) == (4, 2, 1, 1)
+    assert (totals.input_tokens, totals.output_tokens, totals.cost_usd) == (30, 6, None)
+    assert totals.by_status == {"done": 3}
     assert totals.pools == {
         "p": PoolTotals(attempts=2, limits=1, probes=1),
-        "q": PoolTotals(attempts=1, limits=0, probes=0),
+        "q": PoolTotals(attempts=2, limits=0, probes=0),
     }
 
 

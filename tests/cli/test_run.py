@@ -45,6 +45,7 @@ def test_a_scope_outside_the_project_is_noted_of_a_plan_as_of_a_dispatch(cos: Co
     away = plan(programs, PLAN.replace("w.txt]", "w.txt, ../elsewhere]"))
     fix = ("--role", "implementer", "--model", "write", "--scope", "../elsewhere", "Write.")
     answers = [cos("run", away), cos("dispatch", *fix)]
+    assert cos("dispatch", *fix, "--no-mutable").err == "", "what only reads holds no scope"
     assert [each.code for each in answers] == [0, 0]
     assert answers[0].err == answers[1].err
     assert answers[0].err == (

@@ -21,7 +21,7 @@ from custodes.cli.options import (
 from custodes.cli.options import complexity as complexity_option
 from custodes.cli.output import usage_error
 from custodes.policy.policy import Complexity
-from custodes.policy.roles import Role
+from custodes.policy.roles import ROLE_DEFAULTS, Role
 
 
 async def dispatch(
@@ -87,7 +87,8 @@ async def dispatch(
     except ValueError as error:  # what was typed, or read, is no text
         raise usage_error(str(error)) from None
 
-    note_outside(project, work.scope)
+    if ROLE_DEFAULTS[role].mutable if mutable is None else mutable:
+        note_outside(project, work.scope)
 
     async def ask(parent: Conversation, _: Begun) -> tuple[Outcome, ...]:
         return (await parent.dispatch(work),)

@@ -30,7 +30,8 @@ class PoolTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """``seconds`` is wall time. Tokens and cost sum what the runtimes reported; None where none did."""
+    """``fallbacks`` counts the children of which an attempt stood in for another route. ``seconds`` is wall
+    time. Tokens and cost sum what the runtimes reported; None where none did."""
 
     children: int
     by_status: dict[str, int]
@@ -105,7 +106,7 @@ def totals_of(outcomes: Sequence[Outcome], seconds: float) -> Totals:
         children=len(outcomes),
         by_status=dict(Counter(outcome.status for outcome in outcomes)),
         attempts=len(attempts),
-        fallbacks=sum(len({a.pool for a in outcome.attempts}) > 1 for outcome in outcomes),
+        fallbacks=sum(any(a.fallback_reason for a in outcome.attempts) for outcome in outcomes),
         probes=sum(attempt.health_probe for attempt in attempts),
         limits=sum(map(_met_a_limit, attempts)),
         seconds=round(seconds, 3),

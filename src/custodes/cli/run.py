@@ -95,7 +95,7 @@ async def run(
 
 
 def _note_outside(project: Path, plan: Plan) -> None:
-    note_outside(project, (name for step in plan.steps for name in step.scope))
+    note_outside(project, (name for step in plan.steps if step.may_change for name in step.scope))
 
 
 async def _recorded(project: Path, run: str) -> PlanView:

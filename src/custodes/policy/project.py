@@ -7,8 +7,6 @@ from pathlib import Path
 
 PROJECT_MARKS = (".coding-os.yaml", ".coding-os")
 """What makes a folder a project."""
-
-
 RUN_PROJECT = "CUSTODES_PROJECT"
 """The variable that tells a child's processes which project its run belongs to."""
 
