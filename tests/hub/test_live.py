@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -12,6 +13,7 @@ import pytest
 from starlette.types import Message
 
 from custodes.hub import live
+from custodes.hub.documents import ErrorAnswer
 from custodes.hub.hub import Hub
 from custodes.policy.patch import PolicyPatch
 from custodes.supervision.budgets.budget import Amount, Ledger
@@ -165,6 +167,28 @@ async def test_a_trace_is_streamed_as_json_each_attempt_whenever_it_changes(
     async with following(page.hub, f"/api/cognition/trace/c/stream?since={reached}") as follower:
         event = await follower.next()
         assert msgspec.json.decode(event.partition("data: ")[2])["status"] == "done"
+
+
+async def test_a_trace_that_cannot_be_read_for_a_while_is_told_as_a_problem_and_goes_on_after_it(
+    page: Browser, project: Path
+) -> None:
+    await put_on_record(project, [row("first", status="running")])
+    async with following(page.hub, "/api/cognition/trace/c/stream") as follower:
+        assert (await follower.next()).startswith("event: reset")
+        assert (await follower.next()).startswith("event: attempt")
+        await follower.next()
+        with closing(sqlite3.connect(project / DATABASE, isolation_level=None)) as other:
+            other.execute("ALTER TABLE attempts RENAME TO elsewhere")
+            assert (await follower.next()).startswith("event: reset")
+            event = await follower.next()
+            assert event.startswith("event: problem")
+            error = msgspec.json.decode(event.partition("data: ")[2], type=ErrorAnswer).error
+            assert error.kind == "store"
+            assert "no such table" in error.message
+            other.execute("ALTER TABLE elsewhere RENAME TO attempts")
+        while not (event := await follower.next()).startswith("event: attempt"):
+            pass
+        assert msgspec.json.decode(event.partition("data: ")[2])["name"] == "first"
 
 
 async def test_a_budget_is_streamed_as_it_is_spent(page: Browser, project: Path) -> None:

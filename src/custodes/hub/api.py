@@ -21,6 +21,8 @@ from custodes.hub.documents import (
     AskAnswer,
     AsksAnswer,
     Cleared,
+    ErrorAnswer,
+    ErrorWords,
     IncidentsAnswer,
     PlansAnswer,
     ProfileSwitch,
@@ -41,6 +43,7 @@ from custodes.policy.roles import is_role, unknown_role
 from custodes.policy.routing import RouteRequest
 from custodes.policy.settings import OldVersionError, PolicyRefusedError
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
+from custodes.store import StoreError
 from custodes.supervision.explanation import explain_work
 from custodes.supervision.pools.health_report import report_of
 from custodes.supervision.record.clock import now
@@ -196,13 +199,18 @@ async def get_trace(request: Request) -> Response:
 
 async def stream_trace(request: Request) -> Response:
     """Each attempt as it stands, and again whenever it changes: ``event: attempt``; and so each fan-out that
-    has a budget: ``event: fan_out``. ``event: reset`` comes before all of them are told, or told anew."""
+    has a budget: ``event: fan_out``. ``event: reset`` comes before all of them are told, or told anew, and
+    ``event: problem``, in the form of a refusal, while the database cannot be read."""
     hub, conversation = hub_of(request), request.path_params["session"]
     if hub.views.streams >= STREAMS:
         return refused(503, "busy", f"{STREAMS} streams are followed already; close one", request.scope)
 
     async def traced() -> Rendered:
-        found = await trace_in(hub.project.file, conversation)
+        try:
+            found = await trace_in(hub.project.file, conversation)
+        except StoreError as error:
+            problem = ErrorAnswer(error=ErrorWords(kind="store", message=str(error)))
+            return Rendered(texts={"problem": msgspec.json.encode(problem).decode()})
         told: dict[str, object] = {f"attempt {each.id}": each for each in found.attempts}
         told |= {f"fan_out {each.fan_out}": each for each in found.fan_outs}
         return Rendered(texts={name: msgspec.json.encode(each).decode() for name, each in told.items()})

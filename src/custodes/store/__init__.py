@@ -21,6 +21,7 @@ from .errors import (
 )
 from .integrity import integrity
 from .migrations import Migration
+from .place import irregular
 from .portal import run_soon
 from .table import Table, json_text
 
@@ -43,6 +44,7 @@ __all__ = [
     "StoreUnusable",
     "Table",
     "integrity",
+    "irregular",
     "json_text",
     "run_soon",
 ]

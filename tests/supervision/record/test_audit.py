@@ -57,10 +57,25 @@ def test_a_line_that_does_not_fit_is_an_error_and_the_next_one_is_whole(tmp_path
     assert file.read_bytes() == b"one\ntw\nthree\n"
 
 
+def test_a_link_is_not_followed_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs")
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(theirs)
+    with pytest.raises(OSError, match="a link stands there"):
+        append_line(link, b"one")
+    assert theirs.read_text() == "theirs"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="no ordinary file stands there"):
+        append_line(pipe, b"one")
+
+
 @pytest.mark.anyio
 async def test_an_override_that_cannot_be_written_down_says_that_it_was_done(tmp_path: Path) -> None:
     (tmp_path / LOG).mkdir(parents=True)
-    with pytest.raises(AuditError, match=r"health.clear 'claude' was done, but is missing .*a directory"):
+    with pytest.raises(
+        AuditError, match=r"health.clear 'claude' was done, but is missing .*a folder stands there"
+    ):
         await write_down(tmp_path, "health.clear", "claude", "cli", now())
 
 

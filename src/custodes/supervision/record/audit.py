@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from custodes.store import irregular
 from custodes.supervision.record.clock import Now
 
 LOG = Path(".coding-os") / "extensions-audit.log"
@@ -44,7 +45,7 @@ async def write_down(
             await anyio.to_thread.run_sync(append_line, project / LOG, msgspec.json.encode(entry))
     except OSError as error:
         done = f"{action} {target!r} was done, but is missing in the audit log"
-        how = "make the log writable, and note it there"
+        how = "note it there once that is mended"
         raise AuditError(f"{done} ({project / LOG}: {error.strerror}); {how}") from error
 
 
@@ -52,12 +53,16 @@ def append_line(file: Path, line: bytes) -> None:
     """Add a line to a file, made where it is missing (mode 0600). Blocks.
 
     One write to an append-only descriptor: lines of several processes never mix. One that was cut, by a kill
-    or a full disk, stands on a line of its own.
+    or a full disk, stands on a line of its own. A link is not followed: a repository could bring one along
+    that names any file of its user's.
 
     :raises OSError: it cannot be written, or not as a whole.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if (wrong := irregular(file)) is not None:
+        raise OSError(errno.EINVAL, wrong, str(file))
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(file, flags, 0o600)
     try:
         size = os.fstat(descriptor).st_size
         cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
