@@ -3,7 +3,7 @@
 The floor is anyio by hand: a task with a mailbox (a memory object stream) and a cancel scope of its own,
 spawned with a checkpoint, as by any async call. ``bare`` is spawned without it, so that ours is charged
 with a pass of the scheduler that its floor does not make. Raw trio, raw asyncio and Pykka, which has a
-thread for each actor, are shown beside them.
+thread for each actor (all on one core), are shown beside them.
 """
 
 from __future__ import annotations
