@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+import time
 import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
@@ -310,6 +311,29 @@ async def test_it_has_a_session_of_its_own_and_no_terminal() -> None:
         "import os\ntry: os.open('/dev/tty', os.O_RDWR)\nexcept OSError: print(os.getsid(0) == os.getpid())"
     )
     assert (await run(sys.executable, "-c", code)).stdout == b"True\n"
+
+
+async def test_its_start_is_told_before_its_first_line(tmp_path: Path) -> None:
+    """However late the host looks: here it is busy until the program has printed, so all is there at once."""
+    for number in range(6):
+        told: list[str] = []
+        printed = tmp_path / str(number)
+
+        async def busy(until: Path = printed) -> None:
+            look_until_there(until)
+
+        await shell(
+            f"echo line; touch {printed}",
+            on_start=lambda _, told=told: told.append("start"),
+            on_line=lambda line, told=told: told.append(line.decode()),
+            beside=busy,
+        )
+        assert told == ["start", "line"]
+
+
+def look_until_there(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.005)
 
 
 async def test_a_question_gets_the_end_of_input() -> None:

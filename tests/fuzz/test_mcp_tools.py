@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio.from_thread
 import mcp_types as types
@@ -167,6 +167,11 @@ def requests() -> Iterator[dict[str, Any]]:
                 yield {"method": "tools/call", "params": {"name": "cos_trace", key: value}}
 
 
+def poured(pipe: IO[bytes], data: bytes) -> None:
+    pipe.write(data)
+    pipe.flush()  # Python 3.14 would keep so little to itself
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 def test_lines_that_are_no_messages_end_in_errors_and_the_server_goes_on(tmp_path: Path, loop: str) -> None:
     hello = {
@@ -187,7 +192,7 @@ def test_lines_that_are_no_messages_end_in_errors_and_the_server_goes_on(tmp_pat
     ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        writing = threading.Thread(target=server.stdin.write, args=(b"\n".join(sent) + b"\n",))
+        writing = threading.Thread(target=poured, args=(server.stdin, b"\n".join(sent) + b"\n"))
         writing.start()
         left = {each["id"] for each in (*odd, last)}
         answers = {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from custodes.adapters.errors import DescriptorError
 from custodes.adapters.manifest import read_mapping
+from custodes.paths import there
 
 PROJECT_FILE = ".coding-os.yaml"
 
@@ -20,8 +21,11 @@ def read_agents(project: Path) -> tuple[str, ...]:
     :raises DescriptorError: the file is there and cannot be read, or ``agents`` is neither shape.
     """
     file = project / PROJECT_FILE
-    if not file.exists() and not file.is_symlink():
-        return ()
+    try:
+        if not there(file):
+            return ()
+    except OSError as error:
+        raise DescriptorError(f"{file}: cannot be read: {error.strerror}") from error
     agents = read_mapping(file).get("agents")
     if agents is None:
         return ()

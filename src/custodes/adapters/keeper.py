@@ -80,6 +80,7 @@ class Keeper:
         self.survivors: tuple[Survivor, ...] = ()
         self.proven = False
         self.listening = anyio.CancelScope(shield=True)
+        self.begun = anyio.Event()  # the program runs, or never will be heard of
         self.over = anyio.Event()  # the program has ended, is to end, or never will be heard of
         self.ended = anyio.Event()  # the program has ended, or never will be heard of
         self.finished = anyio.Event()  # the keeper has given its proof, or is lost
@@ -175,6 +176,7 @@ class Keeper:
         self.finished.set()
 
     def _ended(self) -> None:
+        self.begun.set()
         self.ended.set()
         self.over.set()
 
@@ -183,8 +185,10 @@ class Keeper:
         match kind:
             case "B":
                 self.pid = int(rest)
-            case "P" if self.pid is not None:
-                self.on_start(self.pid)
+            case "P":
+                if self.pid is not None:
+                    self.on_start(self.pid)
+                self.begun.set()
             case "F":
                 stage, number = rest.split()
                 self.failed = (stage, int(number))

@@ -157,9 +157,10 @@ async def run_program(
     ``timeout_s`` seconds it is ended; and whatever it leaves behind is ended too: TERM to the whole tree,
     ``grace_s`` seconds, KILL, proof.
 
-    ``on_line`` and ``on_error_line`` get each line of stdout and stderr as it comes, without its end, cut
-    off at ``max_line_bytes``; True ends the program now. ``on_start`` gets its process id. They are called
-    in the caller's loop and must return at once; what one of them raises is raised here, after the end.
+    ``on_start`` gets its process id, before any line. ``on_line`` and ``on_error_line`` get each line of
+    stdout and stderr as it comes, without its end, cut off at ``max_line_bytes``; True ends the program now.
+    They are called in the caller's loop and must return at once; what one of them raises is raised here,
+    after the end.
 
     ``on_end`` is called once where the program must end before it has: it may still write to the program (a
     word of farewell, the end of its input), which then has `PARTING_S` to end by itself.
@@ -317,6 +318,7 @@ class _Pump:
         return True
 
     async def run(self) -> None:
+        await self.keeper.begun.wait()  # its lines may be here before its keeper has told that it runs
         while not self.at_end:
             if self.read():
                 await anyio.lowlevel.checkpoint()

@@ -11,6 +11,7 @@ from cyclopts import Parameter, Token
 
 from custodes.adapters.errors import instead
 from custodes.cli.output import Format, complain, plain, usage_error
+from custodes.paths import there
 from custodes.policy.policy import Complexity
 from custodes.policy.project import nearest_project
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
@@ -79,7 +80,7 @@ def folder_at(project_dir: Path) -> Path:
     :raises CliError: as for :func:`project_at`.
     """
     try:
-        if not project_dir.is_dir():
+        if not (there(project_dir) and project_dir.is_dir()):
             raise usage_error(f"{project_dir} is no folder; -d takes the project's")
         folder = project_dir.resolve()
     except OSError as error:  # a name too long, or the current folder was deleted

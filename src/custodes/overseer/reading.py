@@ -30,6 +30,7 @@ from custodes.overseer.config import (
 )
 from custodes.overseer.probe import MODEL
 from custodes.overseer.quota import parse_reset
+from custodes.paths import there
 
 FILE = "supervisor.yaml"
 S = TypeVar("S", bound=msgspec.Struct)
@@ -57,7 +58,7 @@ def find_config(stated: Path | None, environ: Mapping[str, str]) -> Path:
     file = stated or beside
     try:
         file = file / FILE if file.is_dir() else file
-        found = file.is_file()
+        found = there(file) and file.is_file()
     except OSError as error:  # a name too long, or a folder that may not be looked into
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
     if not found:

@@ -17,6 +17,8 @@ from typing import Protocol, TypeVar
 
 import anyio
 
+from custodes.paths import there
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -91,7 +93,7 @@ def _parts(path: Path, fold: bool) -> tuple[str, ...]:
 
 def _folds_case(path: Path) -> bool:
     """Whether the file system under the nearest existing ancestor takes a name in either case."""
-    existing = next((folder for folder in (path, *path.parents) if folder.exists()), None)
+    existing = next((folder for folder in (path, *path.parents) if there(folder)), None)
     while existing is not None and existing.name.swapcase() == existing.name and existing != existing.parent:
         existing = existing.parent
     if existing is None or existing == existing.parent:

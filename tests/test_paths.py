@@ -1,0 +1,31 @@
+"""Whether something is there, or nobody can tell: the same on every Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from custodes.adapters.agents import read_agents
+from custodes.adapters.errors import DescriptorError
+from custodes.paths import there
+
+TOO_LONG = "x" * 5_000
+
+
+def test_what_is_there_is_told_from_what_is_not(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "leads-nowhere").symlink_to("gone")
+    (tmp_path / "loop").symlink_to("loop")
+    names = ["", "file", "leads-nowhere", "loop", "gone", "gone/deeper", "file/deeper", "loop/deeper", "a\0b"]
+    assert [name for name in names if there(tmp_path / name)] == ["", "file", "leads-nowhere", "loop"]
+
+
+def test_what_nobody_can_tell_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long"):
+        there(tmp_path / TOO_LONG)
+
+
+def test_agents_that_cannot_be_looked_for_are_not_taken_for_none(tmp_path: Path) -> None:
+    with pytest.raises(DescriptorError, match="cannot be read: File name too long"):
+        read_agents(tmp_path / TOO_LONG)
