@@ -21,7 +21,7 @@ ALONE = "without a Hub"
 FOLLOWED = "with a Hub that a page follows"
 CHILDREN = 1_000
 WORK = 200
-WORK_ROUNDS = 15
+WORK_ROUNDS = 10
 """As many as it takes for a tenth: the pace would count the start of a Hub for each."""
 
 

@@ -17,7 +17,7 @@ from bench.suite.measure import Base, Bench, Measure, Plot, Target
 
 BARE = "python -c pass"
 IMPORTS = "importing what it needs"
-ROUNDS = 8
+ROUNDS = 6
 """A start cannot be made shorter, and the slowest are to be asked as often as the others."""
 
 

@@ -19,6 +19,8 @@ from bench.suite.contest import Contender, ours
 from bench.suite.measure import LOOPS, Base, Bench, Measure, Target
 
 SIZE = 200
+ROUNDS = 7
+"""An ask that waits for the bound does so for two seconds."""
 LEAVING_S = 2.1
 """The bound of 2 s, and what a bounded wait may wake late by."""
 STATES = ("no SDK", "a collector that takes", "a collector that is silent", "a collector that is down")
@@ -28,13 +30,19 @@ def measures(_: bool) -> Iterator[Measure]:
     for loop in LOOPS:
         among = tuple(f"{loop}, {state}" for state in STATES)
         yield Measure(
-            "fan-out", SIZE, f"a child in a fan-out of {SIZE}, {loop}", among=among, base=Base(among[0])
+            "fan-out",
+            SIZE,
+            f"a child in a fan-out of {SIZE}, {loop}",
+            rounds=ROUNDS,
+            among=among,
+            base=Base(among[0]),
         )
         yield Measure(
             "fan-out",
             SIZE,
             f"leaving the export, {loop}",
             key="leaving_s",
+            rounds=ROUNDS,
             among=among[1:],
             targets=tuple(Target(name, LEAVING_S, absolute=True) for name in among[1:]),
         )

@@ -18,7 +18,7 @@ import msgspec
 if TYPE_CHECKING:
     from bench.suite.contest import Contender
 
-ROUNDS = 25
+ROUNDS = 20
 QUICK_ROUNDS = 10
 Place = tuple[str, int]
 """A case and a size: what is asked for."""
