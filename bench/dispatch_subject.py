@@ -97,25 +97,33 @@ async def stall(project: Path, size: int) -> Figures:
 
 
 async def memory(project: Path, size: int) -> Figures:
-    """Resident bytes that each live child adds, whether it is at work or waits for a slot."""
+    """Resident bytes that each live child adds: an actor, at work or in the line for its scope."""
+    return {"bytes": await _bytes_each(project, size, WRITE, alive=size)}
+
+
+async def queued(project: Path, size: int) -> Figures:
+    """Resident bytes that each child adds that was asked for and waits for its turn."""
+    return {"bytes": await _bytes_each(project, size, READ, alive=MAX_PARALLEL)}
+
+
+async def _bytes_each(project: Path, size: int, work: Work, alive: int) -> float:
     async with conversation(project) as parent:
         runtime: Any = parent.supervision.registry().runtime("noop")
-        tree = await parent.supervision.tree()
+        children = await parent.children(await parent.supervision.tree())
         await side_by_side(parent, 100)
         runtime.held = anyio.Event()
         before = psutil.Process().memory_info().rss
         async with parent.fan_out() as fan:
             for number in range(size):
-                fan.start(READ)
+                fan.start(work)
                 if number % 100 == 99:
                     await anyio.lowlevel.checkpoint()
-            services = tree.services
-            while services.slots.waiting + services.alive.waiting < size - MAX_PARALLEL:  # noqa: ASYNC110 - no event tells
+            while children.statistics().dynamic_below < alive:  # noqa: ASYNC110 - no event tells
                 await anyio.sleep(0.05)
             after = psutil.Process().memory_info().rss
             runtime.held.set()
             runtime.held = None
-        return {"bytes": (after - before) / size}
+        return (after - before) / size
 
 
 async def nothing() -> None:
@@ -177,6 +185,7 @@ def main() -> None:
         "fan-out": fan_out,
         "stall": stall,
         "memory": memory,
+        "queued": queued,
     }
     if options.subject == "tasks":
         cases = {"one": one_task, "fan-out": many_tasks}

@@ -78,7 +78,7 @@ async def test_refs_outlive_a_restart_and_the_state_does_not() -> None:
         assert await ref.ask(Add(5)) == 5
         await crash(root.ref("a"))
         assert await ref.ask(Add(1)) == 1
-        assert root.ref("b") is ref
+        assert root.ref("b") == ref
 
 
 async def test_asks_of_a_sibling_that_is_restarted_end_typed() -> None:

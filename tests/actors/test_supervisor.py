@@ -111,7 +111,7 @@ async def test_start_child_returns_once_the_child_has_started() -> None:
         ref = await root.start_child(journal.spec("a"))
         assert journal.take() == ["start a"]
         assert ref.path == "root/a"
-        assert root.ref("a") is ref
+        assert root.ref("a") == ref
 
 
 async def test_a_failure_in_on_start_reaches_the_caller_and_leaves_nothing(
@@ -303,3 +303,36 @@ async def test_the_id_of_a_spec_yet_to_start_is_taken() -> None:
 
     async with Supervisor([ChildSpec(id="a", start=Early), journal.spec("b")]) as root:
         assert [child.path for child in root.statistics().children] == ["root/a", "root/c", "root/b"]
+
+
+async def test_a_child_started_soon_has_its_ref_at_once_and_runs_from_the_next_pass_on() -> None:
+    journal = Journal()
+    async with Supervisor() as root:
+        ref = root.start_child_soon(journal.spec("a"))
+        assert journal.take() == []
+        assert await ref.ask(Add(2)) == 2
+        assert journal.take() == ["start a"]
+        with pytest.raises(DuplicateChild):
+            root.start_child_soon(journal.spec("a"))
+    with pytest.raises(ActorStopped):
+        root.start_child_soon(journal.spec("b"))
+
+
+async def test_a_child_started_soon_that_cannot_start_tells_those_who_join_it() -> None:
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async with Supervisor() as root:
+        ref = root.start_child_soon(ChildSpec(id="a", start=lambda: Starting(fail)))
+        end = await ref.join()
+        assert (end.outcome, str(end.cause)) == ("crashed", "no")
+        with pytest.raises(UnknownChild):
+            root.ref("a")
+
+
+async def test_refs_of_one_actor_are_equal_and_of_two_are_not() -> None:
+    journal = Journal()
+    async with Supervisor([journal.spec("a"), journal.spec("b")]) as root:
+        assert root.ref("a") == root.ref("a")
+        assert len({root.ref("a"), root.ref("a"), root.ref("b")}) == 2
+        assert root.ref("a") != "a"

@@ -28,7 +28,6 @@ class ActorChild(Child):
         "handled",
         "hooks",
         "mailbox",
-        "ref",
         "unhandled",
     )
 
@@ -50,8 +49,12 @@ class ActorChild(Child):
         self.handled: int = 0
         self.unhandled: int = 0
         self.mailbox: Mailbox = Mailbox(path, first.mailbox_size)
-        self.ref: ActorRef = ActorRef(self)
         self._start_context = None if hooks is None else hooks.capture()
+
+    @property
+    def ref(self) -> ActorRef:
+        """Made anew each time: kept here, it would be a cycle, which nobody frees but the collector."""
+        return ActorRef(self)
 
     def seat(self, occupant: object) -> None:
         if not isinstance(occupant, Actor):

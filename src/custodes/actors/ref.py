@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class ActorRef:
-    """Tell, ask, join. Use it in the event loop of its tree only."""
+    """Tell, ask, join. Use it in the event loop of its tree only. Two refs of one actor are equal."""
 
     __slots__ = ("_capture", "_child", "_mailbox", "path")
 
@@ -33,6 +33,12 @@ class ActorRef:
         self._mailbox = child.mailbox
         hooks = child.hooks
         self._capture = None if hooks is None else hooks.capture
+
+    def __eq__(self, other: object) -> bool:
+        return self._child is other._child if isinstance(other, ActorRef) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._child)
 
     def __repr__(self) -> str:
         return f"<ActorRef {self.path} {self._child.state}>"

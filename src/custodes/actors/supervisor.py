@@ -23,6 +23,7 @@ from .actor import Actor
 from .actor_child import ActorChild
 from .cancellation import ChildEnd, Ending, Outcome
 from .cap import Cap
+from .child import Child
 from .child_spec import ChildSpec
 from .envelope import ContextHooks
 from .errors import InvalidSpec, StrayCancellation, UnknownChild
@@ -107,9 +108,21 @@ class Supervisor(Nestable):
                 with anyio.CancelScope(shield=True):
                     await until_over([child])
                 raise
-        if isinstance(child, ActorChild):
-            return child.ref
-        return cast("Supervisor", cast("SupervisorChild", child).occupant)
+        return _shown(child)
+
+    @overload
+    def start_child_soon(self, spec: ChildSpec[Actor]) -> ActorRef: ...
+    @overload
+    def start_child_soon(self, spec: ChildSpec[Supervisor]) -> Supervisor: ...
+    def start_child_soon(self, spec: ChildSpec[Any]) -> ActorRef | Supervisor:
+        """Start a dynamic child and go on: its first step is yet to come (a task group's ``start_soon``).
+
+        A start that fails later is the child's end, told to those who join or monitor it.
+
+        :raises InvalidSpec, ChildLimit, ActorStopped, StartFailed: as :meth:`start_child`, where nothing need
+            be waited for to know it.
+        """
+        return _shown(self._executor.launch(spec, dynamic=True))
 
     async def stop_child(self, child_id: str, reason: str = "stopped") -> ChildEnd:
         """Stop a child for good and wait for its end.
@@ -271,3 +284,10 @@ class Supervisor(Nestable):
 
     def request_stop(self, reason: str) -> None:
         self._executor.request_stop(reason)
+
+
+def _shown(child: Child) -> ActorRef | Supervisor:
+    """What others hold of it."""
+    if isinstance(child, ActorChild):
+        return child.ref
+    return cast("Supervisor", cast("SupervisorChild", child).occupant)

@@ -16,6 +16,7 @@ from custodes.actors import Actor, ChildEnd, Message, Supervisor, UnknownChild
 from custodes.adapters.port import Failure
 from custodes.supervision.dispatching.dispatch import Dispatch
 from custodes.supervision.dispatching.job import Job, Services
+from custodes.supervision.dispatching.slots import Room
 from custodes.supervision.outcomes import cancelled, error_type
 from custodes.supervision.work import Outcome, Work
 from custodes.telemetry import SpanHandle, attach
@@ -28,40 +29,50 @@ class Perform(Message[None]):
     """Do the work this child was made for."""
 
 
-class ChildActor(Actor):
-    """Performs one job, once, and ends."""
+@dataclass(slots=True, eq=False)
+class Course:
+    """What became of one job: it outlives the actor, which may be gone before anybody asks."""
 
-    def __init__(self, job: Job, services: Services, parent: SpanHandle) -> None:
-        self._job = job
-        self._services = services
-        self._parent = parent
-        self._outcome: Outcome | None = None
+    job: Job
+    outcome: Outcome | None = None
 
-    async def receive(self, message: Perform) -> None:  # noqa: ARG002 - it says only that it is time
-        job = self._job
-        span = self._services.tracer.child(self._parent, job.role, job.run_id, job.work.label)
-        with span, attach(span.context):
-            dispatch = Dispatch(job, self._services, span)
-            try:
-                self._outcome = await dispatch.perform()
-            except anyio.get_cancelled_exc_class():
-                self._outcome = dispatch.outcome("cancelled")
-                raise
-            if (error := error_type(self._outcome)) is not None:
-                span.end(error_type=error)
-        self.context.stop()
-
-    def outcome_at(self, end: ChildEnd) -> Outcome:
+    def at(self, end: ChildEnd) -> Outcome:
         """What it has come to at its actor's end, and what a crash leaves to tell."""
-        outcome = self._outcome or cancelled(self._job.run_id, self._job.work)
+        outcome = self.outcome or cancelled(self.job.run_id, self.job.work)
         if end.outcome != "crashed":
             return outcome
         cause = end.cause
         # Where it was, without what it said: an exception's words may hold a secret.
         where = "".join(traceback.format_tb(cause.__traceback__)) if cause is not None else ""
-        logger.error("run %s crashed: %s\n%s", self._job.run_id, type(cause).__name__, where)
+        logger.error("run %s crashed: %s\n%s", self.job.run_id, type(cause).__name__, where)
         failure = Failure(category="provider", reason=f"the child crashed: {type(cause).__name__}")
-        return replace(outcome, status="unknown" if self._job.mutable else "failed", failure=failure)
+        return replace(outcome, status="unknown" if self.job.mutable else "failed", failure=failure)
+
+
+class ChildActor(Actor):
+    """Performs one job, once, and ends. ``room`` is what it runs in: held already, or yet to be taken;
+    ``course`` is told what it has come to."""
+
+    def __init__(self, job: Job, services: Services, parent: SpanHandle, room: Room, course: Course) -> None:
+        self._job = job
+        self._services = services
+        self._parent = parent
+        self._room = room
+        self._course = course
+
+    async def receive(self, message: Perform) -> None:  # noqa: ARG002 - it says only that it is time
+        job = self._job
+        span = self._services.tracer.child(self._parent, job.role, job.run_id, job.work.label)
+        with span, attach(span.context):
+            dispatch = Dispatch(job, self._services, span, self._room)
+            try:
+                self._course.outcome = await dispatch.perform()
+            except anyio.get_cancelled_exc_class():
+                self._course.outcome = dispatch.outcome("cancelled")
+                raise
+            if (error := error_type(self._course.outcome)) is not None:
+                span.end(error_type=error)
+        self.context.stop()
 
 
 class Child:

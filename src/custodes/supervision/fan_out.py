@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
-from custodes.actors import ActorError, ChildSpec
-from custodes.policy.settings import SettingsError
-from custodes.store import StoreError
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.budgets.fan_out_book import FanOutBook
-from custodes.supervision.child import Child, ChildActor, Perform, ends_by_itself, stop_actor
+from custodes.supervision.child import Child
 from custodes.supervision.dispatching.job import (
     Delegated,
     Frozen,
@@ -25,28 +20,22 @@ from custodes.supervision.dispatching.job import (
     Plain,
     Resuming,
     Under,
-    Unsupervised,
     freeze,
 )
-from custodes.supervision.dispatching.past_tree import PastTree
-from custodes.supervision.dispatching.reserving import reserved, unless_short
-from custodes.supervision.dispatching.resume import looked_up
+from custodes.supervision.dispatching.reserving import unless_short
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import ChildEnded, ChildQueued
-from custodes.supervision.outcomes import cancelled, proposed, record_child, refused
+from custodes.supervision.launcher import Launcher
+from custodes.supervision.outcomes import cancelled
 from custodes.supervision.record.ids import new_id, recordable
 from custodes.supervision.record.records import Group
-from custodes.supervision.refusal import no_tree
-from custodes.supervision.work import NO_LIMITS, Outcome, Refusal, Work
+from custodes.supervision.work import NO_LIMITS, Outcome, Work
 from custodes.telemetry import SpanHandle
 
 if TYPE_CHECKING:  # a conversation makes fan-outs, and each belongs to one
     from custodes.supervision.asks.permission_asks import Permissions
     from custodes.supervision.conversation import Conversation
     from custodes.supervision.tree import Tree
-
-CLEANUP_S = 30.0
-"""What a child may take to end at most, in seconds: the keeper's grace and its proof lie well below."""
 
 
 class FanOut:
@@ -74,8 +63,6 @@ class FanOut:
         self._children: list[Child] = []
         self._nested: dict[str, list[Child]] = {}
         """By the run that asked for them."""
-        self._stops: dict[str, Callable[[str], Coroutine[Any, Any, object]]] = {}
-        self._queue: deque[tuple[Child, Frozen]] = deque()
         self._open = False
         self._unended = 0
         self._span: SpanHandle | None = None
@@ -84,12 +71,21 @@ class FanOut:
 
     async def __aenter__(self) -> Self:
         # Not before: the disabled path makes a fan-out, enters none, and is measured in microseconds.
-        self._wakeup = anyio.Event()
         self._all_ended = anyio.Event()
         self._account.open()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
-        self._group.start_soon(self._launch_in_order)
+        self._launcher = Launcher(
+            conversation=self._conversation,
+            account=self._account,
+            slots=self._slots,
+            group=self._group,
+            end=self._end,
+            group_of=self._group_of,
+            span=self._parent_span,
+            begin=self._begin_book,
+        )
+        self._launcher.start()
         self._group.start_soon(self._see_all_end)
         self._conversation.fan_outs.add(self)
         self._open = True
@@ -99,7 +95,7 @@ class FanOut:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = False
-        self._wakeup.set()
+        self._launcher.close()
         self._tell_once_all_ended()
         try:
             if isinstance(error, Exception):
@@ -190,7 +186,6 @@ class FanOut:
             host=conversation.host_dispatch if under is None else None,
             account=self._account,
             family=self,
-            fan_slots=self._slots,
             fan_out=self._group_of(run_id),
             under=under,
             client=self._supervision.client,
@@ -216,8 +211,7 @@ class FanOut:
             short = self._account.reserve_stated(run_id, work)
         child = self._asked_for(run_id, work, None)
         self._children.append(child)
-        self._queue.append((child, unless_short(frozen, short)))
-        self._wakeup.set()
+        self._launcher.put(child, unless_short(frozen, short))
         return child
 
     def nest(self, under: Under, run_id: str, work: Work, session: str) -> Child:
@@ -230,7 +224,7 @@ class FanOut:
         short = self._account.take_child(under.depth + 1, under.deepest) if counts else None
         child = self._asked_for(run_id, work, under)
         self._nested.setdefault(under.run_id, []).append(child)
-        self._group.start_soon(self._launch, child, unless_short(frozen, short), under.span)
+        self._group.start_soon(self._launcher.launch, child, unless_short(frozen, short), under.span)
         return child
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *arguments: object) -> None:
@@ -246,79 +240,6 @@ class FanOut:
         self._emit(child, ChildQueued, role=work.role, name=work.label, parent_run=child.parent_run)
         return child
 
-    async def _launch_in_order(self) -> None:
-        while True:
-            while self._queue:
-                child, frozen = self._queue.popleft()
-                if child.result is None:
-                    await self._launch(child, frozen)
-            if not self._open:
-                return
-            self._wakeup = anyio.Event()
-            await self._wakeup.wait()
-
-    async def _launch(self, child: Child, frozen: Frozen, above: SpanHandle | None = None) -> None:
-        """``above`` is the span it belongs under, where that is not the fan-out's own."""
-        if isinstance(frozen, Delegated | Unsupervised | Plain):
-            self._group.start_soon(self._run_past_tree, child, frozen)
-            return
-        treeless = self._supervision.client is not None  # as where there is no policy
-        if isinstance(frozen, Refusal) and (treeless or frozen.category in ("settings", "disabled")):
-            self._end(child, refused(child.run_id, child.work, frozen))
-            return
-        try:
-            tree = await self._supervision.tree()
-        except (SettingsError, StoreError) as error:
-            self._end(child, refused(child.run_id, child.work, no_tree(error)))
-            return
-        self._begin_book(tree)
-        if isinstance(frozen, Resuming):
-            frozen = await looked_up(frozen, tree.database, self._supervision.registry().descriptors)
-        if isinstance(frozen, Job):
-            records = await tree.history()
-            if child.result is not None:  # it was cancelled meanwhile: nothing is set aside for it any more
-                return
-            frozen = reserved(self._account, frozen, records)
-        if isinstance(frozen, Job):
-            await self._launch_job(child, frozen, tree)
-            return
-        if isinstance(frozen, Refusal):
-            outcome = refused(child.run_id, child.work, frozen)
-        else:
-            route = frozen.route(await tree.history())
-            outcome = proposed(child.run_id, child.work, route, frozen.estimate(route))
-        if child.result is None:
-            await self._end_unrun(child, outcome, tree, above or self._parent_span(tree))
-
-    async def _end_unrun(self, child: Child, outcome: Outcome, tree: Tree, above: SpanHandle) -> None:
-        """Record what nothing ran of, and end it so. A cancel that comes meanwhile gets the outcome that the
-        record has."""
-        self._stops[child.run_id] = ends_by_itself
-        services, group = tree.services, self._group_of(child.run_id)
-        with services.tracer.child(above, outcome.role, child.run_id, outcome.name) as span:
-            await record_child(services.health, self._conversation.id, outcome, child.parent_run, group, span)
-        self._end(child, outcome)
-
-    async def _launch_job(self, child: Child, job: Job, tree: Tree) -> None:
-        parent = self._parent_span(tree) if job.under is None else job.under.span
-        actor = ChildActor(job, tree.services, parent)
-        tree.watch()
-        spec = ChildSpec(id=child.run_id, start=lambda: actor, restart="temporary", shutdown=CLEANUP_S)
-        try:
-            siblings = await self._conversation.children(tree)
-            ref = await siblings.start_child(spec)
-            if child.result is None:
-                ref.tell(Perform())
-        except ActorError as error:
-            refusal = Refusal(category="unavailable", reason=f"the child cannot be started: {error}")
-            self._end(child, refused(child.run_id, child.work, refusal))
-            return
-        if child.result is None:
-            self._stops[child.run_id] = partial(stop_actor, siblings, child.run_id)
-            ref.monitor(lambda end: self._end(child, actor.outcome_at(end)))
-        else:  # it was cancelled while it was being started
-            await stop_actor(siblings, child.run_id, "cancelled")
-
     async def _see_all_end(self) -> None:
         """Be there until the block is left and every child has ended: no child outlives a cancelled group,
         and none is waited for by a task of its own."""
@@ -329,29 +250,15 @@ class FanOut:
             if within.cancelled_caught:
                 await self.cancel("the fan-out's wall seconds are spent")
         except anyio.get_cancelled_exc_class():
+            self._launcher.halt()
             with anyio.CancelScope(shield=True):
                 async with anyio.create_task_group() as ends:
-                    for stop in tuple(self._stops.values()):
+                    for stop in tuple(self._launcher.stops.values()):
                         ends.start_soon(stop, "its parent was cancelled")
             raise
 
-    async def _run_past_tree(self, child: Child, frozen: Delegated | Unsupervised | Plain) -> None:
-        scope = anyio.CancelScope()
-
-        async def stop(reason: str) -> None:
-            scope.cancel(reason)
-
-        self._stops[child.run_id] = stop
-        work = PastTree(child.run_id, child.work, frozen)
-        supervision = self._supervision
-        try:
-            with scope:
-                await work.perform(supervision.registry, supervision.project, self._account, self._slots)
-        finally:
-            self._end(child, work.outcome)
-
     async def _cancel_child(self, child: Child, reason: str) -> None:
-        stop = self._stops.get(child.run_id)
+        stop = self._launcher.stops.get(child.run_id)
         if stop is None:  # not launched yet: it never will be
             self._end(child, cancelled(child.run_id, child.work))
             return
@@ -380,7 +287,7 @@ class FanOut:
     def _end(self, child: Child, outcome: Outcome) -> None:
         if child.end(outcome):
             self._account.release(child.run_id)
-            self._stops.pop(child.run_id, None)
+            self._launcher.stops.pop(child.run_id, None)
             if child.parent_run is None:
                 self._conversation.gathering.add(outcome)
             self._nested.pop(child.run_id, None)

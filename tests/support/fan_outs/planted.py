@@ -178,7 +178,7 @@ def _slot_is_kept_on_refusal(patch: pytest.MonkeyPatch) -> None:
     refused = Dispatch._refused
 
     async def keeping(self: Dispatch, refusal: Any) -> Outcome:
-        self._places._held.clear()
+        self.room.slots._held.clear()
         return await refused(self, refusal)
 
     patch.setattr(Dispatch, "_refused", keeping)

@@ -34,7 +34,7 @@ from custodes.supervision.dispatching.attempt import AttemptRun, BudgetSpentErro
 from custodes.supervision.dispatching.job import Job, Services
 from custodes.supervision.dispatching.repair import Repair
 from custodes.supervision.dispatching.runtime_call import CANCEL_GRACE_S, PROOF_BOUND_S
-from custodes.supervision.dispatching.slots import Places, Rank
+from custodes.supervision.dispatching.slots import Rank, Room
 from custodes.supervision.events import AttemptRefused, ChildWaiting, Event
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.outcomes import metadata_of, record_unrun
@@ -72,20 +72,15 @@ class _Pause:
 
 @dataclass(slots=True, eq=False)
 class Dispatch:
-    """Performs one job. ``attempts`` can be read at any time: what a cancelled job had come to."""
+    """Performs one job. ``attempts`` can be read at any time: what a cancelled job had come to. ``room``
+    is what it runs in: held already, or yet to be taken."""
 
     job: Job
     services: Services
     span: SpanHandle
+    room: Room
     attempts: list[Attempt] = field(default_factory=list)
     _withdrawn: int = 0
-    _places: Places = field(init=False)
-    _alive: Places = field(init=False)
-
-    def __post_init__(self) -> None:
-        slots = (self.job.fan_slots, self.services.slots)
-        self._places = Places(*(each for each in slots if each is not None))
-        self._alive = Places(self.services.alive)
 
     async def perform(self) -> Outcome:
         """Do the work. Cancelled, the running attempt is ended and settled before the cancel goes on."""
@@ -137,35 +132,30 @@ class Dispatch:
 
     async def _turn(self, scope: Scope, wait_until: float) -> tuple[Outcome | _Pause, Hold]:
         """Try the candidates while the scope, a place among those alive and a slot are held."""
-        nested = self.job.under is not None
+        nested, alive = self.job.under is not None, self.room.alive
         try:
             while True:
                 async with self._scope(scope) as hold:
                     if nested:
-                        self._alive.take_beyond()
-                    elif not self._alive.held and not self._alive.full:
-                        await self._alive.take()
-                    if self._alive.held:
-                        try:
-                            await self._take_slot("nested" if nested else "new")
-                            return await self._work_through(wait_until, hold), hold
-                        finally:
-                            self._places.give_back()
+                        alive.take_beyond()
+                    elif not alive.held and not alive.full:
+                        await alive.take()
+                    if alive.held:
+                        await self._take_slot("nested" if nested else "new")
+                        return await self._work_through(wait_until, hold), hold
                 # A scope is not kept from nested work that those alive wait for.
                 self._emit(ChildWaiting, reason="slot")
-                await self._alive.take()
+                await alive.take()
         finally:
-            self._alive.give_back()
+            self.room.give_back()
 
     async def _take_slot(self, rank: Rank) -> None:
-        if self._places.full:
+        slots = self.room.slots
+        if slots.held:
+            return
+        if slots.full:
             self._emit(ChildWaiting, reason="slot")
-        await self._places.take(rank)
-
-    def _leave(self) -> None:
-        """Keep the scope alone: nothing of the work runs any more."""
-        self._places.give_back()
-        self._alive.give_back()
+        await slots.take(rank)
 
     def _scope(self, scope: Scope) -> AbstractAsyncContextManager[Hold]:
         return self.services.leases.hold(
@@ -219,8 +209,8 @@ class Dispatch:
             registry,
             number=number,
             hold=hold,
-            places=self._places,
-            leave=self._leave,
+            places=self.room.slots,
+            leave=self.room.give_back,
             repair=repair,
         )
         try:

@@ -131,7 +131,6 @@ class Job(Struct, frozen=True, kw_only=True):
     passed_over: tuple[str, ...] = ()
     covers: str | None = None
     """The category of why the first candidate is not the route that was asked for; None where it is."""
-    fan_slots: Slots | None = None
     fan_out: Group | None = None
     under: Under | None = None
     """None for a child of the root's own."""
@@ -249,7 +248,6 @@ def freeze(
     host: HostDispatch | None,
     account: Account,
     family: Family,
-    fan_slots: Slots | None = None,
     fan_out: Group | None = None,
     under: Under | None = None,
     client: Client | None = None,
@@ -294,7 +292,6 @@ def freeze(
         question=question,
         account=account,
         family=family,
-        fan_slots=fan_slots,
         fan_out=fan_out,
         under=under,
     )

@@ -47,7 +47,7 @@ class Slots:
     @property
     def full(self) -> bool:
         """Whether new work would wait."""
-        return self._taken >= self._limit or self.waiting > 0
+        return self._taken >= self._limit or any(self._waiting.values())
 
     async def take(self, rank: Rank = "new") -> None:
         """Wait for a slot. Cancelled while waiting, none is taken. One that is free is taken at once."""
@@ -75,6 +75,8 @@ class Slots:
 
     def _before(self, rank: Rank) -> bool:
         """Whether somebody waits who comes before a newcomer of this rank."""
+        if not any(self._waiting.values()):
+            return False
         return any(self._waiting[each] for each in _RANKS[: _RANKS.index(rank) + 1])
 
     def _admit(self) -> None:
@@ -129,3 +131,31 @@ class Places:
     def _release(self) -> None:
         while self._held:
             self._held.pop().give_back()
+
+
+class Room:
+    """All that one piece of work needs to run: its place among those alive, then the slots that its attempts
+    work in."""
+
+    def __init__(self, alive: Slots, *slots: Slots | None) -> None:
+        self.alive = Places(alive)
+        self.slots = Places(*(each for each in slots if each is not None))
+
+    @property
+    def full(self) -> bool:
+        """Whether new work would wait."""
+        return self.alive.full or self.slots.full
+
+    async def take(self) -> None:
+        """Wait for it, as new work. Cancelled meanwhile, none of it is held."""
+        await self.alive.take()
+        try:
+            await self.slots.take()
+        except BaseException:
+            self.alive.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Idempotent, as for its parts."""
+        self.slots.give_back()
+        self.alive.give_back()
