@@ -85,7 +85,6 @@ class FanOut:
             span=self._parent_span,
             begin=self._begin_book,
         )
-        self._launcher.start()
         self._group.start_soon(self._see_all_end)
         self._conversation.fan_outs.add(self)
         self._open = True
@@ -95,7 +94,6 @@ class FanOut:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = False
-        self._launcher.close()
         self._tell_once_all_ended()
         try:
             if isinstance(error, Exception):

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -44,7 +43,7 @@ if TYPE_CHECKING:  # a conversation makes fan-outs, and each has a launcher
 CLEANUP_S = 30.0
 """What a child may take to end at most, in seconds: the keeper's grace and its proof lie well below."""
 AT_A_TIME = 16
-"""How many may begin before the loop comes round."""
+"""How many steps it takes before the loop comes round."""
 
 Stop = Callable[[str], Coroutine[Any, Any, object]]
 """Ends one child, for a reason, and returns once it is gone."""
@@ -68,28 +67,16 @@ class Launcher:
     stops: dict[str, Stop] = field(default_factory=dict)
     _asked: deque[tuple[Child, Frozen]] = field(default_factory=deque)
     _ready: deque[tuple[Child, Job, Tree]] = field(default_factory=deque)
-    _closed: bool = False
-    _all_ready: bool = False
+    _launching: bool = False
+    _beginning: bool = False
     _halted: bool = False
-    _told: int = 0
-    """How many of those that are ready, from the first on, were told that they wait."""
-    _full: bool = False
-    """Whether the first of them waits."""
-    _asked_more: anyio.Event = field(default_factory=anyio.Event)
-    _ready_more: anyio.Event = field(default_factory=anyio.Event)
-
-    def start(self) -> None:
-        self.group.start_soon(self._launch_in_order)
-        self.group.start_soon(self._begin_in_order)
+    _steps: int = 0
 
     def put(self, child: Child, frozen: Frozen) -> None:
         self._asked.append((child, frozen))
-        self._asked_more.set()
-
-    def close(self) -> None:
-        """Nothing more will be asked for."""
-        self._closed = True
-        self._asked_more.set()
+        if not self._launching:
+            self._launching = True
+            self.group.start_soon(self._launch_in_order)
 
     def halt(self) -> None:
         """Nothing more begins: whoever ends what has begun (``stops``) would miss it."""
@@ -123,7 +110,7 @@ class Launcher:
             if frozen.under is not None:
                 await self._begin(child, frozen, tree, self._room(tree))
             else:
-                self._queue(child, frozen, tree)
+                await self._queue(child, frozen, tree)
             return
         if isinstance(frozen, Refusal):
             outcome = refused(child.run_id, child.work, frozen)
@@ -134,56 +121,45 @@ class Launcher:
             await self._end_unrun(child, outcome, tree, above or self.span(tree))
 
     async def _launch_in_order(self) -> None:
-        while True:
-            while self._asked:
-                child, frozen = self._asked.popleft()
-                if child.result is None:
-                    await self.launch(child, frozen)
-            if self._closed:
-                self._all_ready = True
-                self._ready_more.set()
-                return
-            self._asked_more = anyio.Event()
-            await self._asked_more.wait()
-
-    def _queue(self, child: Child, job: Job, tree: Tree) -> None:
-        self._ready.append((child, job, tree))
-        self._ready_more.set()
-        if self._full:
-            self._tell_who_wait()
-
-    def _tell_who_wait(self) -> None:
-        for child, job, tree in islice(self._ready, self._told, None):
+        while self._asked:
+            child, frozen = self._asked.popleft()
             if child.result is None:
-                tree.services.emit(ChildWaiting, job.conversation, job.run_id, reason="slot")
-        self._told = len(self._ready)
+                await self.launch(child, frozen)
+            await self._breathe()
+        self._launching = False
+
+    async def _queue(self, child: Child, job: Job, tree: Tree) -> None:
+        """Begin it now where there is room and nobody waits; else in its turn."""
+        if not self._beginning:
+            room = self._room(tree)
+            if job.mutable or not room.full:
+                if not job.mutable:
+                    await room.take()
+                await self._begin(child, job, tree, room)
+                return
+            self._beginning = True
+            self.group.start_soon(self._begin_in_order)
+        tree.services.emit(ChildWaiting, job.conversation, job.run_id, reason="slot")
+        self._ready.append((child, job, tree))
 
     async def _begin_in_order(self) -> None:
-        at_once = 0
-        while True:
-            while self._ready:
-                child, job, tree = self._ready[0]
-                room = self._room(tree)
-                if child.result is None and not job.mutable:
-                    if room.full:
-                        self._full = True
-                        self._tell_who_wait()
-                        at_once = 0
-                    await room.take()
-                    self._full = False
-                self._ready.popleft()
-                self._told = max(self._told - 1, 0)
-                if child.result is None:
-                    await self._begin(child, job, tree, room)
-                else:  # it was cancelled while it waited
-                    room.give_back()
-                at_once += 1
-                if at_once % AT_A_TIME == 0:
-                    await anyio.lowlevel.checkpoint()
-            if self._all_ready:
-                return
-            self._ready_more = anyio.Event()
-            await self._ready_more.wait()
+        while self._ready:
+            child, job, tree = self._ready[0]
+            room = self._room(tree)
+            if child.result is None and not job.mutable:
+                await room.take()
+            self._ready.popleft()
+            if child.result is None:
+                await self._begin(child, job, tree, room)
+            else:  # it was cancelled while it waited
+                room.give_back()
+            await self._breathe()
+        self._beginning = False
+
+    async def _breathe(self) -> None:
+        self._steps += 1
+        if self._steps % AT_A_TIME == 0:
+            await anyio.lowlevel.checkpoint()
 
     def _room(self, tree: Tree) -> Room:
         return Room(tree.services.alive, self.slots, tree.services.slots)
