@@ -4,10 +4,11 @@ Measured, for a runtime that returns at once (``bench/noop``): one dispatch afte
 1,000 and 10,000 children; the longest time for which the host's loop did not come round during one; the
 resident memory that each of 10,000 children adds that were asked for, and each of 1,000 that live (writers in
 the line for one scope: what only reads is no actor before there is room for it). Each on asyncio and on trio,
-without spans and, but for the largest fan-out, with them (the SDK, its batch processor, an exporter that drops
-them). All of it is what a host gets: the settings and the adapters are looked at for each child, a dispatch is
-admitted and settled in the project's file with a commit to the disk (WAL, ``synchronous = FULL``), 16 run at a
-time (the most that the policy allows), evidence is checked. Mutable work holds its scope's lease as well.
+without spans and, but for the largest fan-out, with them (the SDK, its batch processor, an exporter that
+drops them). All of it is what a host gets: the settings and the adapters are looked at for each child, a
+dispatch is admitted and settled in the project's file with a commit to the disk (WAL, ``synchronous =
+FULL``), 16 run at a time (the most that the policy allows), evidence is checked. Mutable work holds its
+scope's lease as well.
 
 Beside it in the same rounds: bare anyio tasks; the same with what nobody could leave out, a row and its end
 on the disk and with spans the SDK's own cost (``bench/dispatch_floor.py``: the floor); LangGraph's ``Send``,
