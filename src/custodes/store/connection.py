@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import aiosqlite
@@ -58,6 +59,23 @@ Fold = Callable[[Connection], Awaitable[T]]
 async def in_its_thread(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     """Run ``work`` in the connection's own thread. aiosqlite has no public name for it."""
     answer: T = await connection._execute(lambda: work(connection._conn))  # type: ignore[no-untyped-call]  # aiosqlite's
+    return answer
+
+
+def asked(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+    """As :func:`in_its_thread`, for whoever waits in another loop than the connection's, or in none. The
+    connection must not be closed before."""
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = work(connection._conn)
+        except BaseException as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    connection._tx.put_nowait((None, run))
     return answer
 
 

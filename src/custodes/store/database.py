@@ -1,8 +1,9 @@
 """The open file: one writer connection, one reader, and the transactions over them.
 
-Every transaction is asked for by a coroutine in the portal's loop and runs in its connection's thread. No
-host can cancel either: a transaction that was cut half way would stay open and hold the file for everybody.
-It commits, or it rolls back, whatever way it ends.
+Every transaction runs in its connection's thread. It is asked for there at once, which takes two switches of
+threads; where others hold the file, by a coroutine in the portal's loop, which asks again until it may or its
+time is up. No host can cancel either: a transaction that was cut half way would stay open and hold the file
+for everybody. It commits, or it rolls back, whatever way it ends.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from .connection import Fold, folded, in_its_thread, transacted
+from .connection import Fold, asked, folded, in_its_thread, transacted
 from .errors import (
     StoreClosed,
     StoreForked,
@@ -60,6 +61,8 @@ class Database:
         self._portal = PortalThread("custodes-store")
         self._lifetime = threading.Lock()
         self._closed = False
+        self._door = threading.Lock()
+        """Held while a connection's thread is asked for something, so that it is not told to end before."""
         self._opened_file: tuple[int, int] | None = None
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
@@ -119,7 +122,11 @@ class Database:
         self._check_usable()
         if self._read_only:
             raise StoreUnusable(self.path, "it was opened to look at, not to write")
-        return await outcome_of(self._submit(self._write, fold, time.monotonic() + wait_s, wait_s))
+        deadline = time.monotonic() + wait_s
+        if self._writer is not None and not self._write_turn.locked():
+            with suppress(StoreLocked):  # others are at it: it waits in its turn
+                return await self._at_once(self._writer, transacted, fold)
+        return await outcome_of(self._submit(self._write, fold, deadline, wait_s))
 
     async def read(self, query: Fold[T]) -> T:
         """Run ``query`` on the reader, one at a time. What several statements of it see may differ.
@@ -127,6 +134,9 @@ class Database:
         :raises StoreError: the store cannot serve, typed by its reason.
         """
         self._check_usable()
+        if self._reader is not None:
+            with suppress(StoreLocked):
+                return await self._at_once(self._reader, folded, query)
         return await outcome_of(self._submit(self._read, query))
 
     async def aclose(self) -> None:
@@ -170,7 +180,8 @@ class Database:
     def _shut(self) -> None:
         if self._closed:
             return
-        self._closed = True
+        with self._door:
+            self._closed = True
         if self._portal.running:
             self._portal.submit(self._disconnect).result()
             self._portal.stop()
@@ -186,6 +197,34 @@ class Database:
             return self._portal.submit(function, *arguments)
         except RuntimeError:  # closed between the check and here
             raise StoreClosed(self.path) from None
+
+    async def _at_once(
+        self,
+        connection: aiosqlite.Connection,
+        run: Callable[[sqlite3.Connection, Fold[T]], T],
+        fold: Fold[T],
+    ) -> T:
+        """:raises StoreLocked: others hold the file right now; nothing was done."""
+
+        def work(raw: sqlite3.Connection) -> T:
+            self._refuse_replaced()
+            return run(raw, fold)
+
+        with self._door:
+            self._check_usable()
+            answer = asked(connection, work)
+        with self._told(0):
+            return await outcome_of(answer)
+
+    @contextmanager
+    def _told(self, wait_s: float) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translate(self.path, error, wait_s) or error from error
+        except msgspec.DecodeError as error:
+            raise StoreUnreadable(self.path, str(error)) from error
 
     # -- In the portal's loop
 
@@ -247,13 +286,10 @@ class Database:
             if writer is None:
                 raise StoreClosed(self.path)
             self._refuse_replaced()
-            return await self._retried(
-                lambda: in_its_thread(writer, partial(transacted, fold=fold)), deadline, wait_s
-            )
-        except sqlite3.Error as error:
-            raise translate(self.path, error, wait_s) or error from error
-        except msgspec.DecodeError as error:
-            raise StoreUnreadable(self.path, str(error)) from error
+            with self._told(wait_s):
+                return await self._retried(
+                    lambda: in_its_thread(writer, partial(transacted, fold=fold)), deadline, wait_s
+                )
         finally:
             self._write_turn.release()
 
@@ -263,15 +299,11 @@ class Database:
             if reader is None:
                 raise StoreClosed(self.path)
             self._refuse_replaced()
-            try:
-                # A reader waits only while another process recovers the log of one that was killed.
+            # A reader waits only while another process recovers the log of one that was killed.
+            with self._told(1.0):
                 return await self._retried(
                     lambda: in_its_thread(reader, partial(folded, fold=query)), time.monotonic() + 1.0, 1.0
                 )
-            except sqlite3.Error as error:
-                raise translate(self.path, error, 1.0) or error from error
-            except msgspec.DecodeError as error:
-                raise StoreUnreadable(self.path, str(error)) from error
 
     def _refuse_replaced(self) -> None:
         """Others use another file by now: what is written here, and locked by it, nobody would see."""
