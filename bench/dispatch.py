@@ -11,7 +11,8 @@ FULL``), 16 run at a time (the most that the policy allows), evidence is checked
 scope's lease as well.
 
 Beside it in the same rounds: bare anyio tasks; the same with what nobody could leave out, a row and its end
-on the disk and with spans the SDK's own cost (``bench/dispatch_floor.py``: the floor); LangGraph's ``Send``,
+on the disk and with spans the SDK's own cost (``bench/dispatch_floor.py``: the floor); that again with actors
+(``bench/dispatch_actors.py``: the floor of what is one); LangGraph's ``Send``,
 a map step; a run of the OpenAI Agents SDK and one of Pydantic AI with a model that does nothing; LiteLLM's
 router with its mock response; and the original (``coding-os``), its own tools with its own files and a
 dispatcher that does nothing. None of them but the original writes anything to a disk.
@@ -39,10 +40,11 @@ PEERS = {
     "litellm": "LiteLLM router",
     "coding-os": ORIGINAL,
 }
+FLOORS = {"tasks with rows": "dispatch_floor", "actors with rows": "dispatch_actors"}
 OURS = tuple(f"custodes, {loop}" for loop in LOOPS)
 TRACED = tuple(f"{name}, spans" for name in OURS)
 UNTRACED = (
-    *(f"{name}, {loop}" for name in ("bare tasks", "tasks with rows", "custodes") for loop in LOOPS),
+    *(f"{name}, {loop}" for name in ("bare tasks", *FLOORS, "custodes") for loop in LOOPS),
     *PEERS.values(),
 )
 ONE_TIMES = 1
@@ -61,8 +63,8 @@ def measures(quick: bool) -> Iterator[Measure]:
     yield Measure("one mutable", ONE_TIMES, "one dispatch of mutable work", base=original)
     sizes = (16, 64, 1_000) if quick else (16, 64, 1_000, 10_000)
     for size in sizes:
-        off = [Target(name, 1, floor=name.replace("custodes", "tasks with rows")) for name in OURS]
-        on = [Target(name, 1.5, floor=name.replace("custodes", "tasks with rows")) for name in TRACED]
+        off = [Target(name, 1, floor=name.replace("custodes", "actors with rows")) for name in OURS]
+        on = [Target(name, 1.5, floor=name.replace("custodes", "actors with rows")) for name in TRACED]
         yield Measure(
             "fan-out",
             size,
@@ -87,8 +89,9 @@ def measures(quick: bool) -> Iterator[Measure]:
 def contenders(_: ExitStack, peers_in: Path | None) -> Iterator[Contender]:
     for loop in LOOPS:
         yield ours(f"bare tasks, {loop}", "dispatch_subject", "tasks", loop)
-        yield ours(f"tasks with rows, {loop}", "dispatch_floor", loop)
-        yield ours(f"tasks with rows, {loop}, spans", "dispatch_floor", loop, "--spans")
+        for name, module in FLOORS.items():
+            yield ours(f"{name}, {loop}", module, loop)
+            yield ours(f"{name}, {loop}, spans", module, loop, "--spans")
         yield ours(f"custodes, {loop}", "dispatch_subject", "custodes", loop)
         yield ours(f"custodes, {loop}, spans", "dispatch_subject", "custodes", loop, "--spans")
     for package, name in PEERS.items():

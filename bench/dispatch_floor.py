@@ -38,6 +38,7 @@ from custodes.telemetry.shapes import Shape
 from custodes.telemetry.values import clean
 
 Child = Callable[[AttemptRow], None]
+SideBySide = Callable[[sqlite3.Connection, Child, int], Awaitable[None]]
 END = AttemptEnd(usage=Usage(input_tokens=100, output_tokens=10))
 
 
@@ -97,20 +98,20 @@ async def side_by_side(connection: sqlite3.Connection, child: Child, size: int) 
     await committed(connection, ended, [])
 
 
-async def one(connection: sqlite3.Connection, child: Child, times: int) -> Figures:
+async def one(children: SideBySide, connection: sqlite3.Connection, child: Child, times: int) -> Figures:
     spent = Spent()
     while not spent.enough:
         with spent.counting(times):
             for _ in range(times):
-                await side_by_side(connection, child, 1)
+                await children(connection, child, 1)
     return spent.figures()
 
 
-async def fan_out(connection: sqlite3.Connection, child: Child, size: int) -> Figures:
+async def fan_out(children: SideBySide, connection: sqlite3.Connection, child: Child, size: int) -> Figures:
     spent = Spent()
     while not spent.enough:
         with spent.counting(size):
-            await side_by_side(connection, child, size)
+            await children(connection, child, size)
     return spent.figures()
 
 
@@ -125,7 +126,8 @@ def opened(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-def main() -> None:
+def measure(children: SideBySide) -> None:
+    """Answer as a contender whose children are made so."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", choices=["asyncio", "trio"])
     parser.add_argument("--spans", action="store_true")
@@ -140,9 +142,9 @@ def main() -> None:
         def measured(case: Callable[..., Awaitable[Figures]], size: int) -> Figures:
             return anyio.run(case, connection, child, size, backend=options.backend)
 
-        cases = {"one": one, "fan-out": fan_out}
+        cases = {"one": partial(one, children), "fan-out": partial(fan_out, children)}
         serve(version("anyio"), {name: partial(measured, case) for name, case in cases.items()})
 
 
 if __name__ == "__main__":
-    main()
+    measure(side_by_side)
