@@ -32,6 +32,7 @@ COUNTED: tuple[tuple[Any, str, str], ...] = (
     (Connection, "execute_fetchall", "statements"),
     (Connection, "executemany", "statements"),
     (aiosqlite.Connection, "_execute", "switches"),
+    (custodes.store.database, "asked", "switches"),
     (custodes.store.database, "transacted", "commits"),
     (PortalThread, "submit", "hops"),
     (anyio.to_thread, "run_sync", "hops"),
