@@ -16,7 +16,7 @@ HELD = {
         "adapters/test_trust.py::test_the_trust_file_is_the_users_alone",
     ),
     "a shared folder above yours": (
-        "cli/test_options.py::test_a_project_that_somebody_else_put_above_is_not_followed",
+        "policy/test_project.py::test_a_project_that_somebody_else_put_above_is_not_followed",
     ),
     "a child's output forges": (
         "cli/test_output.py::test_foreign_text_is_one_bounded_line_without_control_characters",
