@@ -20,7 +20,7 @@ log = open(sys.argv[1], "a")
 
 def told(size):
     log.write(f"{sys.argv[2]}{size} "); log.flush()
-    return {"seconds": 0.001 * size, "cpu": 0.001}
+    return {"seconds": 0.001 * size, "cpu": 0.001 * size}
 
 def slow(size, seconds=0.3):
     ends = time.process_time() + seconds
