@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import httpx2
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 from support import scripted
 from support.fuzz import WORDS, cut, spoiled, tried
 from support.hub import started
+from support.program import running
 
 
 class Server(NamedTuple):
@@ -176,8 +180,59 @@ def test_those_who_say_nothing_or_half_a_request_keep_nobody_waiting(server: Ser
     host = f"127.0.0.1:{server.port}"
     halves = [b"", b"GET ", head("GET", "/", host)[:-2], head("POST", "/settings", host, "content-length: 9")]
     with ExitStack() as stack:
-        for number in range(200):
+        for number in range(100):
             stream = stack.enter_context(server.connect())
             stream.sendall(halves[number % len(halves)])
         server.serves()
         assert httpx2.get(f"{server.address}settings", timeout=30).status_code == 200
+
+
+IMPATIENT = """
+import resource
+import sys
+
+from custodes.cli.app import call
+from custodes.hub import server
+
+server.HEAD_S = float(sys.argv[1])
+limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, limit[1]))
+sys.exit(call(["hub", "--port", "0"]))
+"""
+
+
+@contextmanager
+def impatient(project: Path, head_s: float) -> Iterator[Server]:
+    """One that waits ``head_s`` for a request, with as few descriptors as any system gives it."""
+    words = [sys.executable, "-c", IMPATIENT, str(head_s)]
+    with running(words, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        server = Server(process.pid, process.stdout.readline().split()[-1])
+        yield server
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET /api/session HTTP/1.1\r\nhost: %s\r\n\r\nGET "])
+def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, said: bytes) -> None:
+    with impatient(tmp_path, 0.5) as server, server.connect() as stream:
+        stream.sendall(said.replace(b"%s", b"127.0.0.1:%d" % server.port))
+        with suppress(ConnectionError):
+            while stream.recv(1 << 16):
+                pass
+        server.serves()
+
+
+def test_of_many_connections_the_last_ones_are_closed_and_the_first_are_served(tmp_path: Path) -> None:
+    with impatient(tmp_path, 600) as server, ExitStack() as stack:
+        with httpx2.Client(base_url=server.address, timeout=30) as client:
+            assert client.get("api/session").status_code == 200  # and its connection stays open
+            others = [stack.enter_context(server.connect()) for _ in range(300)]
+            for other in others[-100:]:
+                with suppress(ConnectionError):
+                    assert other.recv(1) == b""
+            assert client.get("api/session").status_code == 200
+        for other in others:
+            other.close()
+        server.serves()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import signal
 import socket
@@ -9,8 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import anyio
+import h11
 import msgspec
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from custodes.hub.access import Access, authority, is_loopback
 from custodes.hub.app import make_app
@@ -18,7 +21,13 @@ from custodes.hub.hub import open_hub
 
 GRACE_S = 2
 """What a request in flight has to end by itself when the Hub ends, in seconds. Streams end at once."""
-
+CONNECTIONS = 128
+"""At once, streams among them; any further one is closed. A process has 256 descriptors on some systems."""
+BACKLOG = 64
+"""How many wait to be taken in, and are taken in at once before any is closed."""
+HEAD_S = 10.0
+"""How long the head of a request may take to come, in seconds: from a connection's beginning, or from the
+head's first byte where it follows another request."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -49,7 +58,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        bound.listen(128)  # from here on a browser that is opened at once waits, and is not turned away
+        bound.listen(BACKLOG)  # from here on a browser that is opened at once waits, and is not turned away
     except OSError as error:
         bound.close()
         raise AddressError(
@@ -65,6 +74,38 @@ def access_for(host: str, port: int, *, ask_token: bool = False) -> Listening:
     place = f"http://{authority(shown, port)}/"
     url = place if token is None else f"{place}token?token={token}"
     return Listening(access=Access(host=host, port=port, token=token), url=url)
+
+
+class _Connection(H11Protocol):
+    """One that cannot be held open by saying nothing: with no descriptor left, nobody would be served, and
+    each look at who waits would be an error in the log, thousands a second."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        super().connection_made(transport)
+        self._wait_for_head()
+        if len(self.connections) > CONNECTIONS:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._wait_no_more()
+
+    def _wait_for_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_more()
+        elif self._waiting is None:
+            self._waiting = self.loop.call_later(HEAD_S, self.transport.abort)
+
+    def _wait_no_more(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
 
 class _Server(uvicorn.Server):
@@ -85,6 +126,8 @@ async def serve(project: Path, bound: socket.socket, access: Access, trace_url: 
     async with open_hub(project, access, trace_url=trace_url) as hub, anyio.create_task_group() as group:
         config = uvicorn.Config(
             make_app(hub),
+            http=_Connection,
+            backlog=BACKLOG,
             lifespan="off",
             log_level="warning",
             access_log=False,
