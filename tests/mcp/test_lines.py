@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from custodes.mcp import stdio
@@ -67,6 +69,45 @@ async def test_a_message_without_end_ends_the_connection(
     pipe.writing.write(b"x" * 100)
     assert [line async for line in Lines(pipe.reading.fileno())] == []
     assert "over 10 bytes" in capsys.readouterr().err
+
+
+async def test_a_client_that_reads_no_answers_is_heard_only_so_far_ahead_of_them(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "MAX_AHEAD", 3)
+    answers_out, answers_in = os.pipe()
+    writer = Writer(answers_in)
+    heard: list[str] = []
+    with FileIO(answers_out) as answers, FileIO(answers_in, "w"):
+
+        async def hear() -> None:
+            async for line in Lines(pipe.reading.fileno(), writer):
+                heard.append(line)  # noqa: PERF401 - it is looked at meanwhile
+
+        async def until_heard(count: int) -> None:
+            with anyio.fail_after(20):
+                while len(heard) < count:
+                    await anyio.lowlevel.checkpoint()
+
+        async def answer() -> None:
+            await writer.write("x" * 1024 * 1024 + "\n")  # more than any pipe holds
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(answer)
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(hear)
+            pipe.writing.write(b"".join(b"%d\n" % number for number in range(10)))
+            await until_heard(4)
+            await anyio.wait_all_tasks_blocked()
+            assert heard == ["0", "1", "2", "3"]
+            await anyio.to_thread.run_sync(_drained, answers, 1024 * 1024 + 1)
+            await until_heard(10)
+            pipe.writing.close()
+
+
+def _drained(answers: FileIO, size: int) -> None:
+    while size > 0:
+        size -= len(answers.read(size) or b"")
 
 
 async def test_what_nobody_reads_is_dropped(pipe: Pipe) -> None:
