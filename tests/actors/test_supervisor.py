@@ -318,7 +318,9 @@ async def test_a_child_started_soon_has_its_ref_at_once_and_runs_from_the_next_p
         root.start_child_soon(journal.spec("b"))
 
 
-async def test_a_child_started_soon_that_cannot_start_tells_those_who_join_it() -> None:
+async def test_a_child_started_soon_that_cannot_start_tells_those_who_join_it_and_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def fail() -> None:
         raise ValueError("no")
 
@@ -328,6 +330,7 @@ async def test_a_child_started_soon_that_cannot_start_tells_those_who_join_it() 
         assert (end.outcome, str(end.cause)) == ("crashed", "no")
         with pytest.raises(UnknownChild):
             root.ref("a")
+    assert [record.getMessage() for record in caplog.records] == ["root/a crashed: ValueError"]
 
 
 async def test_refs_of_one_actor_are_equal_and_of_two_are_not() -> None:

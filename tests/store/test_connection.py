@@ -12,7 +12,7 @@ import aiosqlite
 import pytest
 
 from custodes.store import Connection
-from custodes.store.connection import folded, in_its_thread, transacted
+from custodes.store.connection import asked, folded, transacted
 
 
 @pytest.mark.anyio
@@ -24,10 +24,25 @@ async def test_work_runs_in_the_thread_of_the_connection_by_one_switch(tmp_path:
         return threading.current_thread(), isinstance(connection, sqlite3.Connection)
 
     async with aiosqlite.connect(tmp_path / "a.db") as connection:
-        first = await in_its_thread(connection, where)
-        assert await in_its_thread(connection, where) == first == (connection._thread, True)
+        first = await asyncio.wrap_future(asked(connection, where))
+        assert await asyncio.wrap_future(asked(connection, where)) == first == (connection._thread, True)
         with pytest.raises(ZeroDivisionError):
-            await in_its_thread(connection, lambda _: 1 // 0)
+            await asyncio.wrap_future(asked(connection, lambda _: 1 // 0))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_has_not_begun_can_be_withdrawn_and_is_never_done(tmp_path: Path) -> None:
+    done: list[str] = []
+    go_on = threading.Event()
+    async with aiosqlite.connect(tmp_path / "a.db") as connection:
+        slow = asked(connection, lambda _: go_on.wait(20))
+        withdrawn = asked(connection, lambda _: done.append("withdrawn"))
+        assert withdrawn.cancel()
+        go_on.set()
+        await asyncio.wrap_future(asked(connection, lambda _: done.append("last")))
+        assert slow.result()
+    assert done == ["last"]
 
 
 @pytest.fixture

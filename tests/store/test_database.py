@@ -147,6 +147,39 @@ async def test_another_writer_is_waited_for_in_bounded_time_from_the_ask(path: P
         await database.write(note)
 
 
+async def test_a_writer_of_this_process_is_waited_for_in_bounded_time_too_and_nothing_is_written_late(
+    path: Path,
+) -> None:
+    """Both ways to the thread: the first finds it asked already, the second its turn taken."""
+    async with opened(path) as database:
+        begun, go = threading.Event(), threading.Event()
+
+        async def slow(connection: Connection) -> None:
+            begun.set()
+            go.wait(60)
+            await note(connection, f"slow {len(await notes(connection))}")
+
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            async with anyio.create_task_group() as group:
+                group.start_soon(database.write, slow)
+                await anyio.to_thread.run_sync(begun.wait)
+                with pytest.raises(StoreLocked):
+                    await database.write(note, wait_s=0.1)
+                go.set()
+            begun.clear()
+            go.clear()
+            other.execute("BEGIN IMMEDIATE")
+            async with anyio.create_task_group() as group:
+                group.start_soon(database.write, slow, 60.0)  # in its turn, while others hold the file
+                await anyio.sleep(0.05)
+                other.execute("ROLLBACK")
+                await anyio.to_thread.run_sync(begun.wait)
+                with pytest.raises(StoreLocked):
+                    await database.write(note, wait_s=0.1)
+                go.set()
+        assert await database.read(notes) == ["slow 0", "slow 1"]
+
+
 async def test_readers_read_while_a_writer_writes(path: Path) -> None:
     async with opened(path) as database:
         await database.write(note)

@@ -100,6 +100,75 @@ async def test_one_cancelled_while_it_waits_never_begins_and_takes_nobodys_room(
     assert [request.prompt for request in script.requests] == ["holds", "last"]
 
 
+@pytest.mark.parametrize("how", ["child", "fan-out"])
+async def test_who_is_cancelled_in_the_queue_waits_for_nobody_elses_work(
+    tmp_path: Path, script: scripted.Script, how: str
+) -> None:
+    scripted.configure(tmp_path, max_parallel=1)
+    gate = Gate()
+    script.acts.append(gate.act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        async with parent.fan_out() as holding:
+            holding.start(review("holds"))
+            await gate.holds("holds")
+            with anyio.fail_after(20):
+                async with parent.fan_out() as fan:
+                    waits = fan.start(review("waits"))
+                    fan.start(review("waits behind it"))
+                    await anyio.wait_all_tasks_blocked()
+                    await (waits.cancel() if how == "child" else fan.cancel())
+                    if how == "child":
+                        await fan.cancel()
+            assert [outcome.status for outcome in fan.outcomes] == ["cancelled", "cancelled"]
+            gate.open.set()
+        assert [outcome.status for outcome in holding.outcomes] == ["done"]
+        services = (await supervision.tree()).services
+        assert (services.slots.taken, services.slots.waiting, services.alive.waiting) == (0, 0, 0)
+
+
+async def test_a_restart_of_the_tree_refuses_those_that_wait_and_leaves_no_room_taken(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, max_parallel=1)
+    gate = Gate()
+    script.acts.append(gate.act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        tree = await supervision.tree()
+        async with parent.fan_out() as fan:
+            children = [fan.start(review(str(number))) for number in range(5)]
+            await gate.holds("0")
+            tree.root._executor.children["health"].task.cancel()  # a crash of it
+            with anyio.fail_after(20):
+                ends = [await child.outcome() for child in children]
+        assert {end.status for end in ends} <= {"cancelled", "refused", "done"}
+        assert ends[0].status == "cancelled"
+        assert (tree.services.slots.taken, tree.services.alive.taken) == (0, 0)
+        with anyio.fail_after(20):
+            while (await parent.dispatch(review("after"))).status != "done":  # while it restarts
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_work_past_the_tree_that_is_cancelled_before_its_first_step_is_not_done(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    scripted.configure(tmp_path, enabled=False)
+    done: list[str] = []
+
+    async def host(work: Work) -> None:
+        await anyio.lowlevel.checkpoint()
+        done.append(work.prompt)
+
+    async with custodes.Supervision(tmp_path) as supervision:
+        async with supervision.conversation("c", dispatch=host) as parent:
+            for passes in range(6):
+                async with parent.fan_out() as fan:
+                    child = fan.start(review(str(passes)))
+                    for _ in range(passes):
+                        await anyio.lowlevel.checkpoint()
+                    outcome = await child.cancel()
+                assert (outcome.status == "done") == (str(passes) in done)
+
+
 async def test_a_cancelled_fan_out_leaves_no_room_taken(tmp_path: Path, script: scripted.Script) -> None:
     """Some at work, some just started, most in the line."""
     async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:

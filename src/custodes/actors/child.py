@@ -53,6 +53,7 @@ class Child(ABC):
     __slots__ = (
         "_changed",
         "alive",
+        "awaited",
         "began",
         "crash",
         "dynamic",
@@ -77,6 +78,7 @@ class Child(ABC):
         self.dynamic: bool = dynamic
         self.state: State = "starting"
         self.ending: Ending = Ending()
+        self.awaited: bool = True  # somebody waits for its first start, and hears of its failure
         self.incarnation: int = 0
         self.restarts: int = 0
         # Of the present incarnation, or the last one:

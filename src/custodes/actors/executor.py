@@ -300,7 +300,7 @@ class Executor(Owner):
 
     def child_over(self, child: Child) -> None:
         unheard = child.began or child.incarnation > 1  # else whoever starts it hears of it
-        if child.crash is not None and unheard:
+        if child.crash is not None and (unheard or not child.awaited):
             logger.warning("%s crashed: %s", child.path, type(child.crash).__name__)
         if child.ending.reason is not None or self.stop_reason is not None:
             self._finish(child, "stopped")

@@ -16,7 +16,7 @@ from .envelope import Envelope, Message, Reply
 from .errors import AskTimeout
 from .statistics import ActorStatistics
 
-if TYPE_CHECKING:  # a child holds its own ref
+if TYPE_CHECKING:  # a child makes its refs
     from .actor_child import ActorChild
 
 R = TypeVar("R")

@@ -117,12 +117,15 @@ class Supervisor(Nestable):
     def start_child_soon(self, spec: ChildSpec[Any]) -> ActorRef | Supervisor:
         """Start a dynamic child and go on: its first step is yet to come (a task group's ``start_soon``).
 
-        A start that fails later is the child's end, told to those who join or monitor it.
+        A first start that fails is the child's end, whatever ``restart`` says: it is logged, and told to
+        those who join or monitor it.
 
         :raises InvalidSpec, ChildLimit, ActorStopped, StartFailed: as :meth:`start_child`, where nothing need
             be waited for to know it.
         """
-        return _shown(self._executor.launch(spec, dynamic=True))
+        child = self._executor.launch(spec, dynamic=True)
+        child.awaited = False
+        return _shown(child)
 
     async def stop_child(self, child_id: str, reason: str = "stopped") -> ChildEnd:
         """Stop a child for good and wait for its end.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 import aiosqlite
@@ -56,27 +57,24 @@ def _lenient(data: bytes) -> str:
 Fold = Callable[[Connection], Awaitable[T]]
 
 
-async def in_its_thread(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Run ``work`` in the connection's own thread. aiosqlite has no public name for it."""
-    answer: T = await connection._execute(lambda: work(connection._conn))  # type: ignore[no-untyped-call]  # aiosqlite's
-    return answer
-
-
 def asked(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
-    """As :func:`in_its_thread`, for whoever waits in another loop than the connection's, or in none. The
-    connection must not be closed before."""
+    """``work``, asked of the connection's own thread, from whatever thread, before the connection is closed.
+    The answer may be cancelled as long as it has not begun. aiosqlite has no public name for it."""
     answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            result = work(connection._conn)
-        except BaseException as error:
-            answer.set_exception(error)
-        else:
-            answer.set_result(result)
-
-    connection._tx.put_nowait((None, run))
+    connection._tx.put_nowait((None, partial(_answer, connection, work, answer)))
     return answer
+
+
+def _answer(
+    connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T], answer: Future[T]
+) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return
+    try:
+        answer.set_result(work(connection._conn))
+    except BaseException as error:
+        answer.set_exception(error)
+        del answer  # the error holds this frame
 
 
 def folded(connection: sqlite3.Connection, fold: Fold[T]) -> T:

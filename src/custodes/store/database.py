@@ -9,12 +9,14 @@ for everybody. It commits, or it rolls back, whatever way it ends.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError as NotBegun
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -26,7 +28,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from .connection import Fold, asked, folded, in_its_thread, transacted
+from .connection import Fold, asked, folded, transacted
 from .errors import (
     StoreClosed,
     StoreForked,
@@ -124,8 +126,12 @@ class Database:
             raise StoreUnusable(self.path, "it was opened to look at, not to write")
         deadline = time.monotonic() + wait_s
         if self._writer is not None and not self._write_turn.locked():
-            with suppress(StoreLocked):  # others are at it: it waits in its turn
-                return await self._at_once(self._writer, transacted, fold)
+            try:
+                return await self._at_once(self._writer, transacted, fold, wait_s)
+            except NotBegun:
+                raise StoreLocked(self.path, wait_s) from None
+            except StoreLocked:
+                pass  # other processes are at it: it waits in its turn
         return await outcome_of(self._submit(self._write, fold, deadline, wait_s))
 
     async def read(self, query: Fold[T]) -> T:
@@ -203,8 +209,11 @@ class Database:
         connection: aiosqlite.Connection,
         run: Callable[[sqlite3.Connection, Fold[T]], T],
         fold: Fold[T],
+        wait_s: float = math.inf,
     ) -> T:
-        """:raises StoreLocked: others hold the file right now; nothing was done."""
+        """:raises StoreLocked: other processes hold the file right now; nothing was done.
+        :raises NotBegun: the thread had no time for it within ``wait_s``; nothing was done, or will be.
+        """
 
         def work(raw: sqlite3.Connection) -> T:
             self._refuse_replaced()
@@ -214,7 +223,7 @@ class Database:
             self._check_usable()
             answer = asked(connection, work)
         with self._told(0):
-            return await outcome_of(answer)
+            return await outcome_of(answer, wait_s)
 
     @contextmanager
     def _told(self, wait_s: float) -> Iterator[None]:
@@ -288,7 +297,9 @@ class Database:
             self._refuse_replaced()
             with self._told(wait_s):
                 return await self._retried(
-                    lambda: in_its_thread(writer, partial(transacted, fold=fold)), deadline, wait_s
+                    lambda: self._begun(writer, partial(transacted, fold=fold), deadline, wait_s),
+                    deadline,
+                    wait_s,
                 )
         finally:
             self._write_turn.release()
@@ -302,8 +313,25 @@ class Database:
             # A reader waits only while another process recovers the log of one that was killed.
             with self._told(1.0):
                 return await self._retried(
-                    lambda: in_its_thread(reader, partial(folded, fold=query)), time.monotonic() + 1.0, 1.0
+                    lambda: asyncio.wrap_future(asked(reader, partial(folded, fold=query))),
+                    time.monotonic() + 1.0,
+                    1.0,
                 )
+
+    async def _begun(
+        self,
+        connection: aiosqlite.Connection,
+        work: Callable[[sqlite3.Connection], T],
+        deadline: float,
+        wait_s: float,
+    ) -> T:
+        """:raises StoreLocked: the connection's thread had no time for it until the deadline."""
+        answer = asked(connection, work)
+        outcome = asyncio.wrap_future(answer)
+        done, _ = await asyncio.wait([outcome], timeout=max(0.0, deadline - time.monotonic()))
+        if not done and answer.cancel():
+            raise StoreLocked(self.path, wait_s)
+        return await outcome
 
     def _refuse_replaced(self) -> None:
         """Others use another file by now: what is written here, and locked by it, nobody would see."""

@@ -10,6 +10,7 @@ begun it, which keeps the host's loop for as long as that thread is busy; here n
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -90,11 +91,13 @@ def run_soon(token: EventLoopToken, function: Callable[[], object]) -> None:
     token.backend_class.run_sync_soon(function, (), token.native_token)
 
 
-async def outcome_of(future: Future[T]) -> T:
-    """Wait, on the host's loop, for a future of another thread; its work is never cancelled.
+async def outcome_of(future: Future[T], within_s: float = math.inf) -> T:
+    """Wait, on the host's loop, for a future of another thread; work that has begun is never cancelled.
 
     The wait is shielded: it ends when the work does. A native asyncio cancel pierces the shield; then the
     work goes on and its outcome is dropped.
+
+    :raises concurrent.futures.CancelledError: it had not begun after ``within_s`` seconds, and never will.
     """
     done = anyio.Event()
     token = anyio.lowlevel.current_token()
@@ -106,6 +109,12 @@ async def outcome_of(future: Future[T]) -> T:
             return
 
     future.add_done_callback(wake)
-    with anyio.CancelScope(shield=True):
+    with anyio.move_on_after(within_s, shield=True) as bound:
         await done.wait()
-    return future.result()
+    if bound.cancelled_caught and not future.cancel():
+        with anyio.CancelScope(shield=True):
+            await done.wait()
+    try:
+        return future.result()
+    finally:
+        del future  # its error would hold this frame, and this frame it

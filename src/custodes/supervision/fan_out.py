@@ -83,7 +83,7 @@ class FanOut:
             end=self._end,
             group_of=self._group_of,
             span=self._parent_span,
-            begin=self._begin_book,
+            open_book=self._begin_book,
         )
         self._group.start_soon(self._see_all_end)
         self._conversation.fan_outs.add(self)

@@ -5,6 +5,9 @@ waits here for its room, as a row of a queue: no actor, no task and no span of i
 were asked for. One that writes begins without, and takes it once the scope is its own
 (:class:`~custodes.supervision.dispatching.dispatch.Dispatch`): those that wait for a scope keep nobody else
 from work.
+
+A restart of the tree ends those that wait, too: the slots of what ran come free while nothing can be started,
+and each is refused as ``unavailable``.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from custodes.supervision.dispatching.reserving import reserved
 from custodes.supervision.dispatching.resume import looked_up
 from custodes.supervision.dispatching.slots import Room, Slots
 from custodes.supervision.events import ChildWaiting
-from custodes.supervision.outcomes import proposed, record_child, refused
+from custodes.supervision.outcomes import cancelled, proposed, record_child, refused
 from custodes.supervision.record.records import Group
 from custodes.supervision.refusal import no_tree
 from custodes.supervision.work import Outcome, Refusal
@@ -62,7 +65,7 @@ class Launcher:
     group_of: Callable[[str], Group | None]
     span: Callable[[Tree], SpanHandle]
     """What the spans of the fan-out's own children hang under."""
-    begin: Callable[[Tree], None]
+    open_book: Callable[[Tree], None]
     """Called before anything is launched into the tree."""
     stops: dict[str, Stop] = field(default_factory=dict)
     _asked: deque[tuple[Child, Frozen]] = field(default_factory=deque)
@@ -98,7 +101,7 @@ class Launcher:
         except (SettingsError, StoreError) as error:
             self.end(child, refused(child.run_id, child.work, no_tree(error)))
             return
-        self.begin(tree)
+        self.open_book(tree)
         if isinstance(frozen, Resuming):
             frozen = await looked_up(frozen, tree.database, supervision.registry().descriptors)
         if isinstance(frozen, Job):
@@ -132,9 +135,9 @@ class Launcher:
         """Begin it now where there is room and nobody waits; else in its turn."""
         if not self._beginning:
             room = self._room(tree)
-            if job.mutable or not room.full:
-                if not job.mutable:
-                    await room.take()
+            if not job.mutable and not room.full:
+                await room.take()
+            if job.mutable or room.slots.held:
                 await self._begin(child, job, tree, room)
                 return
             self._beginning = True
@@ -147,7 +150,7 @@ class Launcher:
             child, job, tree = self._ready[0]
             room = self._room(tree)
             if child.result is None and not job.mutable:
-                await room.take()
+                await self._turn(child, room)
             self._ready.popleft()
             if child.result is None:
                 await self._begin(child, job, tree, room)
@@ -155,6 +158,18 @@ class Launcher:
                 room.give_back()
             await self._breathe()
         self._beginning = False
+
+    async def _turn(self, child: Child, room: Room) -> None:
+        """Wait for its room, or for its cancel: then nobody waits for room that nobody needs."""
+        with anyio.CancelScope() as wait:
+
+            async def stop(reason: str) -> None:
+                wait.cancel(reason)
+                self.end(child, cancelled(child.run_id, child.work))
+
+            self.stops[child.run_id] = stop
+            await room.take()
+        self.stops.pop(child.run_id, None)
 
     async def _breathe(self) -> None:
         self._steps += 1
@@ -166,11 +181,11 @@ class Launcher:
 
     async def _begin(self, child: Child, job: Job, tree: Tree, room: Room) -> None:
         """Start its actor, which gives its room back. It has it already, or takes it itself."""
-        parent = self.span(tree) if job.under is None else job.under.span
-        course = Course(job)
-        start = partial(ChildActor, job, tree.services, parent, room, course)
-        spec = ChildSpec(id=child.run_id, start=start, restart="temporary", shutdown=CLEANUP_S)
         try:
+            parent = self.span(tree) if job.under is None else job.under.span
+            course = Course(job)
+            start = partial(ChildActor, job, tree.services, parent, room, course)
+            spec = ChildSpec(id=child.run_id, start=start, restart="temporary", shutdown=CLEANUP_S)
             siblings = await self.conversation.children(tree)
             if child.result is None and not self._halted:  # it was not cancelled meanwhile
                 tree.watch()
@@ -201,6 +216,8 @@ class Launcher:
         self.end(child, outcome)
 
     async def _run_past_tree(self, child: Child, frozen: Delegated | Unsupervised | Plain) -> None:
+        if child.result is not None:  # it was cancelled before this first step
+            return
         scope = anyio.CancelScope()
 
         async def stop(reason: str) -> None:

@@ -1,9 +1,10 @@
 """Slots: how many attempts work at once, and who gets the next one.
 
 Parents that come back to go on have waited longest and hold most, so they come first; then nested work,
-which a parent waits for; then new work. Within each it is first come, first served. Nobody who holds a slot
-waits for anything but its own runtime (one whose nested work is pending gives its slots up), and where an
-attempt needs several they are taken in one order: so no two can wait for each other.
+which a parent waits for; then new work. Within each it is first come, first served; the children of a fan-out
+that only read stand in its own line, and its first here. Nobody who holds a slot waits for anything but its
+own runtime (one whose nested work is pending gives its slots up) and, before it begins, its conversation's
+supervisor; where an attempt needs several they are taken in one order: so no two can wait for each other.
 
 anyio's own limiter has one queue for all, which cannot tell them apart.
 """
