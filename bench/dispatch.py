@@ -81,7 +81,7 @@ def measures(quick: bool) -> Iterator[Measure]:
     small = tuple(Target(name, 30_000, absolute=True) for name in (*OURS, *TRACED))
     alive = min(largest, 1_000)
     what = f"memory of a live child, {alive:,} alive"
-    yield Measure("memory", alive, what, key="bytes", rounds=1, targets=small)
+    yield Measure("alive", alive, what, key="bytes", rounds=1, targets=small)
     what = f"memory of a child asked for, {largest:,} of them"
     yield Measure("queued", largest, what, key="bytes", rounds=1, targets=small)
 

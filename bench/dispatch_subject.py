@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -96,7 +97,7 @@ async def stall(project: Path, size: int) -> Figures:
         return await longest_stall(work)
 
 
-async def memory(project: Path, size: int) -> Figures:
+async def alive(project: Path, size: int) -> Figures:
     """Resident bytes that each live child adds: an actor, at work or in the line for its scope."""
     return {"bytes": await _bytes_each(project, size, WRITE, alive=size)}
 
@@ -153,6 +154,14 @@ async def tasks(count: int) -> None:
             group.start_soon(nothing)
 
 
+def in_a_process_of_its_own(case: str, size: int) -> Figures:
+    """What an earlier case has left in this one's memory would be used again, and not be seen to grow."""
+    command = [sys.executable, "-m", "bench.dispatch_subject", *sys.argv[1:], "--alone", case, str(size)]
+    answered = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    figures: Figures = json.loads(answered.stdout)
+    return figures
+
+
 def trace() -> None:
     """The SDK as a host configures it, into an exporter that drops what it gets.
 
@@ -176,6 +185,7 @@ def main() -> None:
     parser.add_argument("subject", choices=["custodes", "tasks"])
     parser.add_argument("backend", choices=["asyncio", "trio"])
     parser.add_argument("--spans", action="store_true")
+    parser.add_argument("--alone", nargs=2, metavar=("CASE", "SIZE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.spans:
         trace()
@@ -184,7 +194,7 @@ def main() -> None:
         "one mutable": partial(one, work=WRITE),
         "fan-out": fan_out,
         "stall": stall,
-        "memory": memory,
+        "alive": alive,
         "queued": queued,
     }
     if options.subject == "tasks":
@@ -195,8 +205,16 @@ def main() -> None:
         def measured(case: Callable[[Path, int], Awaitable[Figures]], size: int) -> Figures:
             return anyio.run(case, project, size, backend=options.backend)
 
+        if options.alone:
+            case, size = options.alone
+            print(json.dumps(measured(cases[case], int(size))))
+            return
         what = version("custodes" if options.subject == "custodes" else "anyio")
-        serve(what, {name: partial(measured, case) for name, case in cases.items()})
+        told = {name: partial(measured, case) for name, case in cases.items()}
+        told |= {
+            name: partial(in_a_process_of_its_own, name) for name in ("alive", "queued") if name in cases
+        }
+        serve(what, told)
 
 
 if __name__ == "__main__":

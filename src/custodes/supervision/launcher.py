@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # a conversation makes fan-outs, and each has a launcher
 
 CLEANUP_S = 30.0
 """What a child may take to end at most, in seconds: the keeper's grace and its proof lie well below."""
-AT_A_TIME = 16
+AT_A_TIME = 2
 """How many steps it takes before the loop comes round."""
 
 Stop = Callable[[str], Coroutine[Any, Any, object]]
