@@ -16,7 +16,7 @@ from custodes.policy.trigger import applies
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.bundle import EvidenceBundle, Gathering
-from custodes.supervision.dispatching.job import HostDispatch, Unsupervised
+from custodes.supervision.dispatching.job import HostDispatch, Unsupervised, left_to_host
 from custodes.supervision.event_log import EventLog, EventStream
 from custodes.supervision.fan_out import FanOut
 from custodes.supervision.record.ids import new_id, recordable
@@ -89,12 +89,11 @@ class Conversation:
         Cancelled, the child is ended first, with proof. Where supervision does not apply and the host gave
         its own ``dispatch``, that is called and nothing else happens; its exceptions pass as they are.
         """
-        fan_out = FanOut(self, name=None, account=Account.of(NO_LIMITS), max_parallel=None)
-        run_id, frozen = fan_out.freeze(work)
-        if isinstance(frozen, Unsupervised):
-            return await frozen.perform()
-        async with fan_out:
-            child = fan_out.put(run_id, work, frozen)
+        host, supervision = self.host_dispatch, self.supervision
+        if host is not None and left_to_host(work, supervision.settings, supervision.module):
+            return await Unsupervised(run_id=new_id(), work=work, dispatch=host).perform()
+        async with FanOut(self, name=None, account=Account.of(NO_LIMITS), max_parallel=None) as fan_out:
+            child = fan_out.start(work)
         return await child.outcome()
 
     def fan_out(

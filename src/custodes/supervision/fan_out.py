@@ -70,7 +70,7 @@ class FanOut:
         self._book: FanOutBook | None = None
 
     async def __aenter__(self) -> Self:
-        # Not before: the disabled path makes a fan-out, enters none, and is measured in microseconds.
+        # Not before: they belong to a loop.
         self._all_ended = anyio.Event()
         self._account.open()
         self._group = anyio.create_task_group()

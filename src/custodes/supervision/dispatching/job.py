@@ -236,6 +236,16 @@ Frozen = Delegated | Job | Plain | Proposal | Refusal | Resuming | Unsupervised
 """What work comes to."""
 
 
+def left_to_host(work: Work, settings: Settings, module: bool) -> bool:
+    """Whether a host's own dispatch, where it has one, does the work: one stat of the settings file."""
+    try:
+        snapshot = settings.read()
+    except SettingsError:  # supervision may be on: whoever freezes the work is told
+        return False
+    decision = applies(snapshot.policy, module and snapshot.module_enabled, work.complexity)
+    return decision in ("off", "below_gate")
+
+
 def freeze(
     run_id: str,
     work: Work,
