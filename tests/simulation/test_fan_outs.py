@@ -88,7 +88,7 @@ def test_the_lives_are_eventful(project: Path) -> None:
     refusals = Counter(outcome.refusal.category for outcome in outcomes if outcome.refusal is not None)
     assert {"budget", "capacity", "disabled"} <= refusals.keys()
     limits = {o.refusal.shortfall.limit for o in outcomes if o.refusal and o.refusal.shortfall}
-    assert limits == {"children", "wall_seconds", "tokens", "usd"}
+    assert {"children", "wall_seconds", "tokens", "usd"} <= limits
     assert sum(row.probe for row in rows) > 10
     assert sum(len(outcome.attempts) > 1 for outcome in outcomes) > 10
     assert sum(call.request.mutable for call in calls) > 100
