@@ -12,7 +12,7 @@ from custodes.policy.catalog import Catalog
 from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role
 from custodes.policy.routing import Route, RouteRequest, resolve
-from custodes.policy.trigger import applies
+from custodes.policy.settings import SettingsError
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger
 from custodes.supervision.bundle import EvidenceBundle, Gathering
@@ -90,7 +90,11 @@ class Conversation:
         its own ``dispatch``, that is called and nothing else happens; its exceptions pass as they are.
         """
         host, supervision = self.host_dispatch, self.supervision
-        if host is not None and left_to_host(work, supervision.settings, supervision.module):
+        try:
+            left = host and left_to_host(supervision.settings.read(), supervision.module, work.complexity)
+        except SettingsError:  # supervision may be on: its refusal says what is wrong
+            left = False
+        if host is not None and left:
             return await Unsupervised(run_id=new_id(), work=work, dispatch=host).perform()
         async with FanOut(self, name=None, account=Account.of(NO_LIMITS), max_parallel=None) as fan_out:
             child = fan_out.start(work)
@@ -130,10 +134,7 @@ class Conversation:
         """
         supervision = self.supervision
         snapshot = supervision.settings.read()
-        if applies(snapshot.policy, supervision.module and snapshot.module_enabled, complexity) in (
-            "off",
-            "below_gate",
-        ):
+        if left_to_host(snapshot, supervision.module, complexity):
             return None
         catalog = Catalog.of(supervision.registry())
         candidates = resolve(RouteRequest(role=role), snapshot.policy, catalog, self.adapter).candidates

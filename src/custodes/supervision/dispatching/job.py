@@ -18,7 +18,7 @@ from custodes.policy.history import Record
 from custodes.policy.policy import Policy
 from custodes.policy.roles import ROLE_DEFAULTS, Role, is_role, unknown_role
 from custodes.policy.routing import Resolution, Route, RouteRequest
-from custodes.policy.settings import Settings, SettingsError
+from custodes.policy.settings import Settings, SettingsError, Snapshot
 from custodes.policy.trigger import applies
 from custodes.store import Database
 from custodes.supervision.budgets.account import Account
@@ -236,13 +236,9 @@ Frozen = Delegated | Job | Plain | Proposal | Refusal | Resuming | Unsupervised
 """What work comes to."""
 
 
-def left_to_host(work: Work, settings: Settings, module: bool) -> bool:
-    """Whether a host's own dispatch, where it has one, does the work: one stat of the settings file."""
-    try:
-        snapshot = settings.read()
-    except SettingsError:  # supervision may be on: whoever freezes the work is told
-        return False
-    decision = applies(snapshot.policy, module and snapshot.module_enabled, work.complexity)
+def left_to_host(snapshot: Snapshot, module: bool, complexity: str | None) -> bool:
+    """Whether a host's own dispatch, where it has one, does the work."""
+    decision = applies(snapshot.policy, module and snapshot.module_enabled, complexity)
     return decision in ("off", "below_gate")
 
 
