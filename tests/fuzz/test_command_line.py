@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from custodes.cli.app import call
 from support.fuzz import CANARY, WORDS, tried
 
-SERVES = ("mcp", "hub", "demo", "overseer")
-"""Commands that go on until they are ended; each has tests of its own."""
 COMMANDS = (
     *("supervision", "run", "dispatch", "roles", "adapters", "runs", "cognition", "health", "scopes"),
     *("completion", "doctor", "init"),
 )
+"""Without those that go on until they are ended (mcp, hub, demo, overseer): each has tests of its own."""
 BELOW = (
     *("show", "enable", "disable", "set", "explain", "turn-defaults", "list", "trust", "check", "cancel"),
     *("asks", "answer", "resolve", "trace", "clear", "release", "bash"),

@@ -95,7 +95,6 @@ def line(**event: object) -> bytes:
 
 CLAUDE_DONE = {"type": "result", "subtype": "success", "is_error": False, "result": "ok"}
 ACP_OPENING = b"\n".join(acp_captures()[0][".stdout"].splitlines()[:3]) + b"\n"
-QWEN_RETRY = b"] [RETRY] Attempt 1 failed. Retrying"
 FAULTS: list[tuple[str, Printed]] = [
     ("claude", Printed(out=line(**CLAUDE_DONE, usage={"input_tokens": 1}, total_cost_usd=10**400))),
     ("claude", Printed(out=line(**CLAUDE_DONE, usage={"input_tokens": 2**63}))),

@@ -79,6 +79,21 @@ async def test_a_child_is_cancelled_from_a_page_and_its_sibling_goes_on(
     assert [outcome.status for outcome in fan.outcomes] == ["cancelled", "done"]
 
 
+async def test_a_conversation_is_cancelled_by_its_id_whatever_that_holds(page: Browser, pair: Path) -> None:
+    hang = Hang()
+    scripted.SCRIPTS[str(pair)].acts.append(hang)
+    with anyio.fail_after(60):
+        async with (
+            Supervision(pair) as supervision,
+            supervision.conversation("team/7") as parent,
+            parent.fan_out() as fan,
+        ):
+            fan.start(REVIEW)
+            await hang.begun.wait()
+            answer = await page.call("POST", "/api/runs/team%2F7/cancel")
+    assert [run["status"] for run in answer.json()["runs"]] == ["cancelled"]
+
+
 async def test_what_is_not_on_record_cannot_be_cancelled(page: Browser, pair: Path) -> None:
     assert (await page.call("POST", "/api/runs/none/cancel")).status_code == 404
     assert (await page.post("/runs/cancel", {"target": "none"})).status_code == 404

@@ -130,11 +130,11 @@ class Executor(Owner):
                                 self.state = "running"
                                 started()
                                 await self._answer_crashes()
-                    except anyio.get_cancelled_exc_class() as error:  # not our own scope's
+                    # Not our own scope's:
+                    except anyio.get_cancelled_exc_class() as error:
                         self.fail(StrayCancellation(self.path, error), "cancelled from outside the tree")
-                    except (
-                        BaseException
-                    ) as error:  # a spec that cannot start; what a start callable let through
+                    # A spec that cannot start; what a start callable let through:
+                    except BaseException as error:
                         self.fail(error, f"failed: {type(error).__name__}")
                     dynamic = self._stop_dynamic(self._group, self._dynamic)
                 self._bury(child for child in dynamic if isinstance(child, ActorChild))

@@ -144,9 +144,8 @@ class Supervisor(Nestable):
         child.request_stop(reason, anyio.current_time())
         await until_over([child])
         end = await child.ending.wait()
-        if (
-            self._executor.children.get(child_id) is child
-        ):  # a transient one that had completed, kept for its group
+        # A transient one that had completed was kept for its group.
+        if self._executor.children.get(child_id) is child:
             self._executor.forget(child, end)
         return end
 

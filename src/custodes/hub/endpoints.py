@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -215,14 +214,12 @@ ENDPOINTS = (
 )
 
 
-_TAKEN = re.compile(r"{(session|id)}(?=$|/stream|/cancel)")
-"""Names of somebody's own: they may hold a slash."""
-
-
 def routes() -> list[Route]:
     return [
-        Route(
-            endpoint.path.replace("{session}", "{session:path}"), endpoint.handler, methods=[endpoint.method]
-        )
-        for endpoint in ENDPOINTS
+        Route(_route(endpoint.path), endpoint.handler, methods=[endpoint.method]) for endpoint in ENDPOINTS
     ]
+
+
+def _route(path: str) -> str:
+    """A conversation's id is its host's own, and may hold a slash."""
+    return path.replace("{session}", "{session:path}").replace("{id}/cancel", "{id:path}/cancel")

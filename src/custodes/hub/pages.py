@@ -146,9 +146,8 @@ async def _section_answer(request: Request, hub: Hub, draft: Draft, status: int)
     shown = settings_page(now, draft)
     sections: list[Section] = [each for group in shown.groups.values() for each in group]
     found = next((each for each in sections if each.id == draft.section), None)
-    if (
-        found is None
-    ):  # the switch itself, or an entry that is gone with the change: the stream brings the rest
+    if found is None:
+        # The switch itself, or an entry that is gone with the change: the stream brings the rest.
         return Response(status_code=204)
     return HTMLResponse(render("_section.html", section=found, csrf=hub.access.csrf), status)
 

@@ -106,7 +106,7 @@ class Settings:
         :raises SettingsError: the file cannot be read, is no JSON object, or holds one bad value.
         """
         try:
-            found = os.stat(self._path)  # noqa: PTH116  # the one call of the disabled path, without a
+            found = os.stat(self._path)  # noqa: PTH116  # the one call of the disabled path
         except (FileNotFoundError, NotADirectoryError):
             if self._missing is None:
                 self._missing = self._snapshot({})

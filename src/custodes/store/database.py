@@ -278,9 +278,8 @@ class Database:
         async with self._write_turn, self._read_turn:
             for connection in (self._reader, self._writer):
                 if connection is not None:
-                    with suppress(
-                        sqlite3.Error
-                    ):  # the file may be gone; the connection is closed all the same
+                    # The file may be gone; the connection is closed all the same.
+                    with suppress(sqlite3.Error):
                         await connection.close()
             self._reader = self._writer = None
 

@@ -19,7 +19,7 @@ from custodes.policy.policy import Policy
 from custodes.policy.roles import ROLE_DEFAULTS, Role, is_role, unknown_role
 from custodes.policy.routing import Resolution, Route, RouteRequest
 from custodes.policy.settings import Settings, SettingsError, Snapshot
-from custodes.policy.trigger import applies
+from custodes.policy.trigger import Decision, applies
 from custodes.store import Database
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.dispatching.slots import Slots
@@ -236,10 +236,17 @@ Frozen = Delegated | Job | Plain | Proposal | Refusal | Resuming | Unsupervised
 """What work comes to."""
 
 
+def decide(snapshot: Snapshot, module: bool, complexity: str | None) -> Decision:
+    """Whether the settings have the work supervised. ``module`` is the host's own gate."""
+    return applies(snapshot.policy, module and snapshot.module_enabled, complexity)
+
+
 def left_to_host(snapshot: Snapshot, module: bool, complexity: str | None) -> bool:
     """Whether a host's own dispatch, where it has one, does the work."""
-    decision = applies(snapshot.policy, module and snapshot.module_enabled, complexity)
-    return decision in ("off", "below_gate")
+    return decide(snapshot, module, complexity) in _HOSTS
+
+
+_HOSTS = ("off", "below_gate")
 
 
 def freeze(
@@ -268,8 +275,8 @@ def freeze(
     except SettingsError as error:
         return Refusal(category="settings", reason=str(error))
     policy = snapshot.policy
-    decision = applies(policy, module and snapshot.module_enabled, work.complexity)
-    if decision in ("off", "below_gate") and host is not None:
+    decision = decide(snapshot, module, work.complexity)
+    if decision in _HOSTS and host is not None:
         return Unsupervised(run_id=run_id, work=work, dispatch=host)
     if decision == "off":
         return Refusal(category="disabled", reason=why_disabled(module, snapshot.module_enabled))

@@ -10,10 +10,9 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from custodes.policy.trigger import applies
 from custodes.store import Connection
 from custodes.supervision.conversation import Conversation
-from custodes.supervision.dispatching.job import why_disabled
+from custodes.supervision.dispatching.job import decide, why_disabled
 from custodes.supervision.plans.checkpoints import (
     PlanRow,
     StepRow,
@@ -67,7 +66,7 @@ async def resume_plan(
         raise PlanError(problem)
     supervision = parent.supervision
     snapshot = supervision.settings.read()
-    if applies(snapshot.policy, supervision.module and snapshot.module_enabled, None) == "off":
+    if decide(snapshot, supervision.module, None) == "off":
         raise PlanRunError(why_disabled(supervision.module, snapshot.module_enabled))
     tree = await supervision.tree()
     await close_dead_owners(tree.database(), now())

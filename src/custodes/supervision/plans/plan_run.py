@@ -16,14 +16,13 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from custodes.policy.settings import SettingsError
-from custodes.policy.trigger import applies
 from custodes.store import Connection, StoreError
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.budgets.budget import Ledger, Spending
 from custodes.supervision.bundle import BacktrackTold, EvidenceBundle, Gathering, backtrack_of
 from custodes.supervision.child import Child
 from custodes.supervision.conversation import Conversation
-from custodes.supervision.dispatching.job import Delegated, Frozen, Plain, Unsupervised
+from custodes.supervision.dispatching.job import Delegated, Frozen, Plain, Unsupervised, left_to_host
 from custodes.supervision.fan_out import FanOut
 from custodes.supervision.outcomes import cancelled
 from custodes.supervision.plans.checkpoints import PlanRow, StepRow, save_plan
@@ -105,10 +104,7 @@ def _is_supervised(parent: Conversation, plan: Plan) -> bool:
         snapshot = supervision.settings.read()
     except SettingsError:  # each step is refused with it
         return False
-    module = supervision.module and snapshot.module_enabled
-    return any(
-        applies(snapshot.policy, module, step.complexity) not in ("off", "below_gate") for step in plan.steps
-    )
+    return any(not left_to_host(snapshot, supervision.module, step.complexity) for step in plan.steps)
 
 
 @dataclass(slots=True, eq=False)

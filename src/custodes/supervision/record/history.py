@@ -1,5 +1,5 @@
 """What the attempts on record say of a role's work: for the empirical step of routing (`policy.history`), and
-for what one more attempt is reckoned at (`supervision.reckoning`)."""
+for what one more attempt is reckoned at (`supervision.budgets.reckoning`)."""
 
 from __future__ import annotations
 

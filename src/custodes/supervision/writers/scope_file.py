@@ -65,8 +65,7 @@ async def release_in_file(project: Path, target: str, by: str) -> tuple[ScopeVie
     """End the held leases of a run (or the one of this fencing number), whoever holds them, audited.
 
     The holder is fenced off: its open row is closed as ``unknown`` in the same commit, and what it brings
-    later, rows and evidence, is refused. What it started
-    runs on, and may still write.
+    later, rows and evidence, is refused. What it started runs on, and may still write.
 
     :returns: what was overridden; empty where nothing of that name was held.
     :raises StoreError: the file cannot be written; nothing was released.
