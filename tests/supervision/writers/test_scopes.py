@@ -1,16 +1,13 @@
-"""Acceptance F11: which writers take turns, and in what order."""
+"""Acceptance F11: which writers take turns."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-import anyio
-import anyio.lowlevel
 import pytest
 
 from custodes.supervision.writers import scopes as scopes_module
-from custodes.supervision.writers.scopes import READ_ONLY, Scopes, conflicts, outside, resolve
+from custodes.supervision.writers.scopes import READ_ONLY, conflicts, outside, resolve
 
 
 def test_the_same_scope_conflicts(tmp_path: Path) -> None:
@@ -83,64 +80,3 @@ def test_two_nested_repositories_do_not_conflict(tmp_path: Path) -> None:
 def test_a_plain_folder_conflicts_with_a_repository_inside_it(tmp_path: Path) -> None:
     (tmp_path / "workspace/api/.git").mkdir(parents=True)
     assert conflicts(resolve(tmp_path, ["workspace"]), resolve(tmp_path, ["workspace/api"]))
-
-
-@pytest.mark.anyio
-async def test_conflicting_writers_take_turns_in_the_order_they_came(tmp_path: Path) -> None:
-    line, order, running = Scopes(), list[int](), 0
-
-    async def write(number: int) -> None:
-        nonlocal running
-        async with line.hold(resolve(tmp_path, ["src"])):
-            running += 1
-            assert running == 1
-            await anyio.lowlevel.checkpoint()
-            order.append(number)
-            running -= 1
-
-    async with anyio.create_task_group() as group:
-        for number in range(5):
-            group.start_soon(write, number)
-            await anyio.wait_all_tasks_blocked()
-    assert order == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.anyio
-async def test_writers_of_different_scopes_run_together(tmp_path: Path) -> None:
-    line = Scopes()
-    async with line.hold(resolve(tmp_path, ["src"])):
-        with anyio.fail_after(5):
-            async with line.hold(resolve(tmp_path, ["docs"])):
-                pass
-
-
-@pytest.mark.anyio
-async def test_one_that_waits_is_not_overtaken_by_a_later_one_that_conflicts_with_it(tmp_path: Path) -> None:
-    line, order = Scopes(), list[str]()
-
-    async def write(name: str, *paths: str) -> None:
-        async with line.hold(resolve(tmp_path, paths)):
-            order.append(name)
-
-    async with anyio.create_task_group() as group, line.hold(resolve(tmp_path, ["src"])):
-        group.start_soon(write, "both", "src", "docs")
-        await anyio.wait_all_tasks_blocked()
-        group.start_soon(write, "docs", "docs")
-        await anyio.wait_all_tasks_blocked()
-        assert order == []
-    assert order == ["both", "docs"]
-
-
-@pytest.mark.anyio
-async def test_a_cancelled_waiter_leaves_the_line(tmp_path: Path) -> None:
-    line = Scopes()
-
-    async def write() -> None:
-        async with line.hold(resolve(tmp_path, ["src"])):
-            pytest.fail("it was cancelled while it waited")
-
-    async with line.hold(resolve(tmp_path, ["src"])), anyio.create_task_group() as group:
-        group.start_soon(write)
-        await anyio.wait_all_tasks_blocked()
-        group.cancel_scope.cancel()
-    assert not line.would_wait(resolve(tmp_path, [os.curdir]))

@@ -178,7 +178,7 @@ def note_what_is_held(life: Life, supervision: custodes.Supervision) -> None:
         life.remains["slots of the host"] = tree.services.slots.taken
         life.remains["places of live programs"] = tree.services.alive.taken
         life.remains["nests"] = len(tree.services.nests)
-        life.remains["places in the host's line"] = len(tree.services.leases._line._line)
+        life.remains["places in the host's line"] = len(tree.services.leases._line._at)
     for told in life.fans:
         if told.fan._slots is not None:
             life.remains[f"slots of {told.fan!r}"] = told.fan._slots.taken

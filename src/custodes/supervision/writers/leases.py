@@ -17,7 +17,8 @@ from custodes.supervision.record.recovery import close_dead_owners
 from custodes.supervision.work import RefusalCategory
 from custodes.supervision.writers.lease import orphaned
 from custodes.supervision.writers.lease_fold import Held, Release, Take
-from custodes.supervision.writers.scopes import Scope, ScopeOutsideError, Scopes
+from custodes.supervision.writers.line import Line
+from custodes.supervision.writers.scopes import Scope, ScopeOutsideError
 
 logger = logging.getLogger("custodes.scopes")
 
@@ -57,7 +58,7 @@ class Leases:
     def __init__(self, actor: ActorRef, database: Callable[[], Database]) -> None:
         self._actor = actor
         self._database = database
-        self._line = Scopes()
+        self._line = Line()
         self._recovering = anyio.Lock()
         self._next_recovery = float("-inf")
 

@@ -1,4 +1,4 @@
-"""One writer a scope: what a child may change, as real places, and the line it waits in.
+"""One writer a scope: what a child may change, as real places, and which claims take turns.
 
 A scope is a set of places. Two places conflict where one contains the other, after symlinks, ``..`` and
 the file system's own case folding are resolved; but not across the border of a repository nested in
@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import AsyncIterator, Collection, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
-
-import anyio
 
 from custodes.paths import there
 
@@ -169,53 +166,3 @@ class ScopeOutsideError(Exception):
             "its scope reaches outside that of the work it was started by, which waits for it; "
             "a scope inside that one would work"
         )
-
-
-@dataclass(slots=True, eq=False)
-class _Turn:
-    scope: Scope
-    run_id: str
-    parent_run: str | None
-    held: bool = False
-    ready: anyio.Event = field(default_factory=anyio.Event)
-
-
-class Scopes:
-    """The line of this host's writers: first come, first served among those that conflict (`blocks`)."""
-
-    def __init__(self) -> None:
-        self._line: list[_Turn] = []
-
-    @asynccontextmanager
-    async def hold(
-        self, scope: Scope, run_id: str = "", parent_run: str | None = None
-    ) -> AsyncIterator[None]:
-        """Hold the scope for the block. Cancelled while waiting, the place in the line is given up.
-
-        :raises ScopeOutsideError: it reaches outside that of the work it was started by.
-        """
-        turn = _Turn(scope, run_id, parent_run)
-        if reaches_outside(turn, self._line):
-            raise ScopeOutsideError
-        self._line.append(turn)
-        try:
-            self._advance()
-            await turn.ready.wait()
-            yield
-        finally:
-            self._line.remove(turn)
-            self._advance()
-
-    def would_wait(self, scope: Scope, run_id: str = "", parent_run: str | None = None) -> bool:
-        turn = _Turn(scope, run_id, parent_run)
-        return any(blocks(other, turn, ahead=True, line=self._line) for other in self._line)
-
-    def _advance(self) -> None:
-        for place, turn in enumerate(self._line):
-            if not turn.held and not any(
-                blocks(other, turn, ahead=number < place, line=self._line)
-                for number, other in enumerate(self._line)
-                if other is not turn
-            ):
-                turn.held = True
-                turn.ready.set()
