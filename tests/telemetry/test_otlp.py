@@ -10,7 +10,14 @@ import pytest
 from google.protobuf import json_format  # type: ignore[import-untyped]  # it has no stubs of its own
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from custodes.telemetry.otlp import MAX_SPANS, NotOtlpError, read_json, read_protobuf, write_json
+from custodes.telemetry.otlp import (
+    MAX_MESSAGES,
+    MAX_SPANS,
+    NotOtlpError,
+    read_json,
+    read_protobuf,
+    write_json,
+)
 from custodes.telemetry.span_record import Source, SpanRecord
 
 SPANS = [
@@ -108,6 +115,22 @@ def test_a_request_of_spans_without_number_is_refused_in_both_forms() -> None:
     many = [{"traceId": "", "spanId": ""}] * (MAX_SPANS + 1)
     with pytest.raises(NotOtlpError):
         read_json(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": many}]}]}).encode())
+
+
+def test_what_unfolds_to_messages_without_number_is_refused_before_it_is_made() -> None:
+    """One empty group takes two bytes on the wire, or three as JSON, and packs to next to nothing."""
+    with pytest.raises(NotOtlpError, match="TooManyMessages"):
+        read_protobuf(b"\x0a\x00" * (MAX_MESSAGES + 1))
+    groups = b",".join([b"{}"] * (MAX_MESSAGES + 1))
+    with pytest.raises(NotOtlpError, match="TooManyMessages"):
+        read_json(b'{"resourceSpans":[' + groups + b"]}")
+
+
+def test_empty_groups_are_bounded_as_spans_are() -> None:
+    with pytest.raises(NotOtlpError, match="TooManySpans"):
+        read_protobuf(b"\x0a\x00" * (MAX_SPANS + 1))
+    with pytest.raises(NotOtlpError, match="TooManySpans"):
+        read_json(b'{"resourceSpans":[' + b",".join([b"{}"] * (MAX_SPANS + 1)) + b"]}")
 
 
 def test_bytes_that_are_no_message_are_told() -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from custodes.telemetry.span_record import KINDS, Kind, Source, SpanRecord
 from custodes.telemetry.values import Value
+from custodes.telemetry.wire import unfolds_beyond
 
 _ERROR = 2
 _KIND_NAMES = {f"SPAN_KIND_{kind.upper()}": kind for kind in KINDS}
@@ -70,19 +71,25 @@ class _Request(msgspec.Struct, rename="camel"):
 
 
 MAX_SPANS = 10_000
-"""Spans of one request; an SDK sends 512. An empty one has two bytes, and its record hundreds."""
+"""Spans of one request, with the groups they stand in; an SDK sends 512. An empty one has two bytes, and its
+record hundreds."""
+MAX_MESSAGES = 500_000
+"""Of whatever kind: groups, spans, attributes, values. It bounds what is made of a body to some 100 MB."""
 _MAX_TIME = 2**63
 
 
 class NotOtlpError(ValueError):
-    """A body that is no OTLP request of spans, or one of more than :data:`MAX_SPANS`."""
+    """A body that is no OTLP request of spans, or one of more than :data:`MAX_SPANS`
+    or :data:`MAX_MESSAGES`."""
 
 
 def read_json(body: bytes) -> list[SpanRecord]:
     """:raises NotOtlpError: it is none."""
+    if body.count(b"{") > MAX_MESSAGES:
+        raise NotOtlpError("TooManyMessages")
     try:
         request = msgspec.json.decode(body, type=_Request)
-        _bound(len(scope.spans) for group in request.resource_spans for scope in group.scope_spans)
+        _bound(request)
         return [
             _record(span, source)
             for group in request.resource_spans
@@ -91,6 +98,8 @@ def read_json(body: bytes) -> list[SpanRecord]:
             for source in (_source(scope.scope.name, resource),)
             for span in scope.spans
         ]
+    except NotOtlpError:
+        raise
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise NotOtlpError(type(error).__name__) from None
 
@@ -102,11 +111,13 @@ def read_protobuf(body: bytes) -> list[SpanRecord]:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # it has no stubs of its own
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+    if unfolds_beyond(MAX_MESSAGES, body, ExportTraceServiceRequest.DESCRIPTOR):
+        raise NotOtlpError("TooManyMessages")
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError:
         raise NotOtlpError("DecodeError") from None
-    _bound(len(scope.spans) for group in request.resource_spans for scope in group.scope_spans)
+    _bound(request)
     return [
         SpanRecord(
             trace=span.trace_id.hex(),
@@ -205,8 +216,10 @@ def _record(span: _Span, source: Source) -> SpanRecord:
     )
 
 
-def _bound(counts: Iterable[int]) -> None:
-    if sum(counts) > MAX_SPANS:
+def _bound(request: Any) -> None:
+    """Of either form: they name their fields alike."""
+    groups = request.resource_spans
+    if sum(1 + sum(1 + len(scope.spans) for scope in group.scope_spans) for group in groups) > MAX_SPANS:
         raise NotOtlpError("TooManySpans")
 
 
