@@ -1,4 +1,4 @@
-"""Whether something is there, where not to know it is no answer."""
+"""Whether something is there, where not to know it is an answer of its own."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def there(path: Path) -> bool:
             return False
         raise
     return True
+
+
+def absent(path: Path) -> bool:
+    """Whether there is certainly nothing of this name. Where nobody can tell it is False: whoever then opens
+    it hears why."""
+    try:
+        return not there(path)
+    except OSError:
+        return False

@@ -68,6 +68,11 @@ def name(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= MAX_NAME and value.isprintable() else ""
 
 
+def last_words(words: str, line: bytes) -> str:
+    """What a runtime said on stderr lately, and one line more of it: bounded."""
+    return f"{words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
+
+
 def count(value: object) -> int | None:
     """A token count: a whole number up to `MAX_COUNT`, never negative, never a boolean; None where it is
     something else."""

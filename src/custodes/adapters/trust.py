@@ -15,7 +15,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from custodes.adapters.errors import AdapterError, UntrustedError
+from custodes.replacing import replace_file
 
 MAX_FILES = 2_000
 MAX_BYTES = 16 << 20
@@ -143,24 +143,12 @@ def _changing(file: Path) -> Iterator[dict[str, Trusted]]:
             known = read_trust(file)
             folders = dict(known.folders)
             yield folders
-            _write(file, msgspec.structs.replace(known, folders=folders))
+            content = msgspec.json.encode(msgspec.structs.replace(known, folders=folders))
+            replace_file(file, msgspec.json.format(content, indent=2) + b"\n", file.with_suffix(".new"))
     except Timeout as error:
         raise AdapterError(f"{file}: another process has held it for {_LOCK_SECONDS} s; try again") from error
     except OSError as error:
         raise AdapterError(f"{file}: cannot be written: {error.strerror}") from error
-
-
-def _write(file: Path, content: TrustFile) -> None:
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".trust-")  # mkstemp's mode is 0600
-    try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-            opened.flush()
-            os.fsync(opened.fileno())
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str, os.stat_result]]:

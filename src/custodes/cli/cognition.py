@@ -11,7 +11,16 @@ import msgspec
 from cyclopts import App, Parameter
 
 from custodes.cli.options import ProjectDir, project_at
-from custodes.cli.output import DONE, CliError, is_terminal, plain, usage_error, write, write_json
+from custodes.cli.output import (
+    CLEAR_SCREEN,
+    DONE,
+    CliError,
+    is_terminal,
+    plain,
+    usage_error,
+    write,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from custodes.supervision.record.record_file import RecordFile
@@ -26,7 +35,6 @@ app = App(
 
 TraceFormat = Literal["tree", "json", "otlp-json"]
 _LOOK_S = 0.5
-_CLEAR_SCREEN = "\x1b[H\x1b[J"
 
 
 @app.command
@@ -112,7 +120,7 @@ def _show_change(before: tuple[AttemptView, ...], after: Trace, form: TraceForma
     from custodes.cli.run_lines import attempt_words
 
     if form == "tree" and is_terminal(sys.stdout):
-        write(_CLEAR_SCREEN + _tree(after))
+        write(CLEAR_SCREEN + _tree(after))
         return
     for row in after.attempts:
         if row in before:

@@ -15,6 +15,7 @@ from custodes.adapters.agents import PROJECT_FILE
 from custodes.adapters.registry import Registry
 from custodes.cli.exported import exported
 from custodes.cli.output import SIGNALLED, CliError, Format, complain, write_json
+from custodes.cli.overview import ENABLE
 from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
 from custodes.policy.settings import Settings
@@ -26,8 +27,6 @@ from custodes.supervision.plans.plan_view import PlanView
 from custodes.supervision.record.record_file import RecordFile
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-ENABLE = "cos supervision enable"
 
 Ask = Callable[[Conversation, Begun], Awaitable[Sequence[Outcome] | PlanEnd]]
 """Asks for the work, and tells of a plan once it is on record."""

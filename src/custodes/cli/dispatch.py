@@ -17,6 +17,7 @@ from custodes.cli.options import (
     note_outside,
     project_at,
     seconds,
+    timeout_of,
 )
 from custodes.cli.options import complexity as complexity_option
 from custodes.cli.output import usage_error
@@ -60,8 +61,7 @@ async def dispatch(
     Example: cos dispatch --role reviewer "What in src/ would break on Windows?"
     """
     project = project_at(project_dir)
-    if timeout is not None and not 0 < timeout < float("inf"):
-        raise usage_error(f"--timeout {timeout} is no number of seconds above 0")
+    timeout = timeout_of(timeout)
     text = sys.stdin.buffer.read().decode(errors="surrogateescape") if prompt == "-" else prompt
     if not text.strip():
         raise usage_error("the prompt is empty; say what is asked")

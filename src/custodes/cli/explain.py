@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, project_at
+from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, project_at, timeout_of
 from custodes.cli.options import complexity as complexity_option
 from custodes.cli.output import DONE, FAILED, paint, plain, usage_error, write, write_json
 from custodes.policy.policy import Complexity
@@ -48,8 +48,7 @@ async def explain(
     project = project_at(project_dir)
     if not is_role(role):
         raise usage_error(unknown_role(role))
-    if timeout is not None and not 0 < timeout < float("inf"):
-        raise usage_error(f"--timeout {timeout} is no number of seconds above 0")
+    timeout = timeout_of(timeout)
 
     from custodes.policy.routing import RouteRequest
     from custodes.supervision.explanation import explain_work

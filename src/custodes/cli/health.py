@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 
 from custodes.cli.options import FormatOption, ProjectDir, project_at
 from custodes.cli.output import (
+    CLEAR_SCREEN,
     DONE,
     FAILED,
     Format,
@@ -35,7 +36,6 @@ app = App(
 
 _WATCH_S = 1.0
 _STYLES = {"healthy": "green", "cooling_down": "red", "half_open": "yellow"}
-_CLEAR_SCREEN = "\x1b[H\x1b[J"
 
 
 @app.command
@@ -66,7 +66,7 @@ async def show(
                 write_json(report)
                 return DONE
             text = "\n".join(_lines(report))
-            write(_CLEAR_SCREEN + text if watch and is_terminal(sys.stdout) else text)
+            write(CLEAR_SCREEN + text if watch and is_terminal(sys.stdout) else text)
             if not watch:
                 return DONE
             await anyio.sleep(_WATCH_S)

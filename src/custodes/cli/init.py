@@ -10,6 +10,7 @@ import msgspec
 
 from custodes.cli.options import FormatOption, ProjectDir, folder_at
 from custodes.cli.output import DONE, CliError, paint, write, write_json
+from custodes.paths import there
 
 GITIGNORE = """\
 # What Custodes keeps on this machine only. The settings and the adapters beside it belong in git.
@@ -157,7 +158,7 @@ def _write_new(path: Path, text: str) -> bool:
     """Whether the file was written; one that is there, in whatever form, stays as it is."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink() or path.exists():
+        if there(path):
             return False
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -105,6 +105,16 @@ def note_outside(project: Path, scopes: Iterable[str]) -> None:
             )
 
 
+def timeout_of(value: float | None) -> float | None:
+    """The seconds of ``--timeout``.
+
+    :raises CliError: they are none.
+    """
+    if value is not None and not 0 < value < float("inf"):
+        raise usage_error(f"--timeout {value} is no number of seconds above 0")
+    return value
+
+
 def seconds(name: str, value: float | None) -> float | None:
     """A number of seconds from 0 up.
 

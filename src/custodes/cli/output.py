@@ -83,6 +83,9 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+CLEAR_SCREEN = "\x1b[H\x1b[J"
+"""Written before what stands in the place of what a terminal showed."""
+
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from custodes.cli.budget_words import spent_words
 from custodes.cli.explain import estimate_words
-from custodes.cli.output import FAILED, paint, plain, write
+from custodes.cli.output import DONE, FAILED, paint, plain, write
 from custodes.policy.explain import Estimate
 from custodes.supervision.budgets.budget import Spending
 from custodes.supervision.bundle import BacktrackTold
@@ -64,7 +64,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def code(self) -> int:
-        return 0 if self.status == "done" else FAILED
+        return DONE if self.status == "done" else FAILED
 
 
 def report_of(

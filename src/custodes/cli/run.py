@@ -18,6 +18,7 @@ from custodes.cli.options import (
     seconds,
 )
 from custodes.cli.output import CliError, complain, plain, usage_error
+from custodes.paths import absent
 
 if TYPE_CHECKING:
     from custodes import Conversation
@@ -116,7 +117,7 @@ def _as_it_reads_now(recorded: PlanView, named: Path | None, *, replan: bool) ->
     from custodes.supervision.plans.plan import load_plan
 
     place = named or (Path(recorded.place) if recorded.place else None)
-    if named is None and (place is None or not place.exists()):
+    if named is None and (place is None or absent(place)):
         if replan:
             raise usage_error(
                 f"the file of plan run {recorded.plan_run} is not there; name one: "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from custodes.paths import absent
+
 PROJECT_MARKS = (".coding-os.yaml", ".coding-os")
 """What makes a folder a project."""
 RUN_PROJECT = "CUSTODES_PROJECT"
@@ -14,9 +16,10 @@ RUN_PROJECT = "CUSTODES_PROJECT"
 def nearest_project(folder: Path) -> Path:
     """The nearest folder from this one upward with a project's files; this one where there is none.
 
-    As far as git would look: not beyond the root of the repository that the folder is in, and never up into
-    the person's home. Above this folder only the person's own count: in a shared folder anybody could put a
-    project above theirs. A child's process finds its run's project though another repository lies between.
+    Not beyond the root of the repository that the folder is in, as git looks, nor beyond a folder that may
+    not be looked into; and never up into the person's home. Above this folder only the person's own count: in
+    a shared folder anybody could put a project above theirs. A child's process finds its run's project though
+    another repository lies between.
 
     :param folder: a real path.
     """
@@ -26,7 +29,7 @@ def nearest_project(folder: Path) -> Path:
             break
         if _marked(candidate, anybody=candidate == folder):
             return candidate
-        if (candidate / ".git").exists() and of_run not in candidate.parents:
+        if not absent(candidate / ".git") and of_run not in candidate.parents:
             break
     return folder
 

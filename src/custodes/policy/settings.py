@@ -29,6 +29,7 @@ from custodes.policy.patch import ROOT, PolicyPatch, UnknownKeyError, cleared, e
 from custodes.policy.policy import Policy
 from custodes.policy.roles import is_role, unknown_role
 from custodes.policy.validate import Problem, blocking, problems
+from custodes.replacing import replace_file
 
 FOLDER = ".coding-os"
 FILE = "hub-settings.json"
@@ -310,27 +311,9 @@ class Settings:
             lock.release()
 
     def _replace(self, content: bytes) -> None:
-        """Put a whole new file in place of the old one, durably. The lock is held, so the temporary file's
-        name is ours alone, and what a killed writer left under it goes."""
+        """The lock is held, so the temporary file's name is ours alone."""
         target = Path(os.path.realpath(self.path))
-        temporary = target.with_name(f".{target.name}.new")
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(file.fileno(), 0o600)
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_file(target, content, target.with_name(f".{target.name}.new"))
 
 
 def _identity(found: os.stat_result) -> Identity:

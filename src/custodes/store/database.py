@@ -28,6 +28,8 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from custodes.paths import absent
+
 from .connection import Fold, asked, folded, transacted
 from .errors import (
     StoreClosed,
@@ -96,7 +98,7 @@ class Database:
         :raises StoreDamaged: it is damaged. It stands as it did.
         :raises StoreUnusable: it is no file, or cannot be read.
         """
-        if not await anyio.to_thread.run_sync(os.path.lexists, path):
+        if await anyio.to_thread.run_sync(absent, path):
             return None
         database = await Database(path, migrations, read_only=True)._opened()
         try:

@@ -10,6 +10,7 @@ from typing import Self
 import anyio
 
 from custodes.adapters.registry import Registry
+from custodes.paths import there
 from custodes.policy.project import nearest_project
 from custodes.policy.settings import Settings
 from custodes.supervision.asks.permission_asks import Permissions
@@ -58,7 +59,7 @@ class Supervision:
         events_kept: int = EVENTS_KEPT,
     ) -> None:
         self.project: Path = nearest_project(Path.cwd()) if project is None else Path(project).resolve()
-        if not self.project.is_dir():
+        if not (there(self.project) and self.project.is_dir()):
             raise NotADirectoryError(f"{self.project} is no project folder")
         if events_kept < 1:
             raise ValueError(f"events_kept={events_kept} keeps nothing; 1 or more would work")

@@ -104,7 +104,7 @@ class Session:
         return then(foreign.mapping(said.get("result")))
 
     def error_line(self, line: bytes) -> bool:
-        self.words = f"{self.words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
+        self.words = foreign.last_words(self.words, line)
         return False
 
     def _met(self, result: Mapping[str, Any]) -> bool:

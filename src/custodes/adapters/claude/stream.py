@@ -91,7 +91,7 @@ class Stream:
         return False
 
     def error_line(self, line: bytes) -> bool:
-        self.words = f"{self.words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
+        self.words = foreign.last_words(self.words, line)
         return False
 
     def trouble(self) -> Trouble | None:

@@ -87,7 +87,7 @@ class Stream:
             self.wait_s = waits.whole(seconds) if seconds > 0.25 * 2 ** min(attempt - 1, 10) else None
             self._logged = True
             return self._ending
-        self.words = f"{self.words}\n{line[:500].decode('utf-8', 'replace')}"[-2_000:]
+        self.words = foreign.last_words(self.words, line)
         return False
 
     def _failed(self, message: str) -> bool:

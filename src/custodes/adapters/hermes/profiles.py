@@ -31,6 +31,8 @@ from custodes.adapters.hermes.profile_text import (
 )
 from custodes.adapters.port import ProfileSetting, SwitchError
 from custodes.adapters.process import ProgramError, base_environment, run_program
+from custodes.paths import absent
+from custodes.replacing import replace_file
 
 TIMEOUT_S = 30.0
 """For one call of Hermes, which takes about one second."""
@@ -147,14 +149,14 @@ def _file(profile: str) -> Path:
     """Where its file really stands. :raises SwitchError: there is none."""
     home = _home()
     folder = home if profile == DEFAULT else home / "profiles" / profile
-    if not folder.is_dir():
+    if absent(folder) or not folder.is_dir():
         known = [DEFAULT, *sorted(each.name for each in (home / "profiles").glob("*") if each.is_dir())]
         raise SwitchError(
             f"there is no Hermes profile '{profile}' in {home}; {instead(profile, known)}. "
             f"`hermes profile create {profile}` makes one"
         )
     file = Path(os.path.realpath(folder / "config.yaml"))
-    if not file.exists():
+    if absent(file):
         raise SwitchError(
             f"Hermes profile '{profile}' has no model yet; `hermes -p {profile} model` sets its first one"
         )
@@ -195,24 +197,10 @@ def _replace(profile: str, file: Path, expected: str, new: str) -> None:
     """Put a whole new file in its place, durably. :raises SwitchError: it is no longer what was read."""
     if _text_of(file) != expected:
         raise SwitchError(f"Hermes profile '{profile}' was changed by another hand meanwhile; it is left so")
-    temporary = file.with_name(f".{file.name}.custodes-new")
     try:
         mode = file.stat().st_mode & 0o777
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(new.encode())
-            opened.flush()
-            os.fchmod(opened.fileno(), mode)
-            os.fsync(opened.fileno())
-        temporary.replace(file)
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_file(file, new.encode(), file.with_name(f".{file.name}.custodes-new"), mode)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise SwitchError(f"{file}: cannot be written: {error.strerror or error}") from error
 
 

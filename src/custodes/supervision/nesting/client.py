@@ -19,6 +19,7 @@ import anyio
 import msgspec
 
 from custodes.adapters.port import Failure, Usage
+from custodes.paths import absent
 from custodes.policy.roles import ROLE_DEFAULTS, is_role
 from custodes.policy.trigger import complexity_of
 from custodes.store import Database, StoreError, json_text
@@ -228,6 +229,6 @@ def _problem(project: Path, environ: Mapping[str, str]) -> Refusal | None:
             f"this process works for the project {theirs} ({PROJECT}), and may not start work in {project}, "
             "past its parent's budget; work for that project would do"
         )
-    elif not (project / DATABASE).exists():
+    elif absent(project / DATABASE):
         reason = f"{project / DATABASE} is not there, which the run {environ[RUN]} ({RUN}) stands in{_UNSET}"
     return Refusal(category=category, reason=reason) if reason else None

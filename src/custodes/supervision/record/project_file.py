@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 import anyio
 import anyio.lowlevel
 
+from custodes.paths import absent
 from custodes.store import Connection, Database, StoreClosed, StoreReplaced
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 
@@ -74,7 +75,7 @@ async def overriding(project: Path) -> AsyncIterator[Database | None]:
     :raises StoreError: the file cannot be opened.
     """
     path = project / DATABASE
-    if not path.exists():
+    if absent(path):
         yield None
         return
     database = await Database.open(path, MIGRATIONS)
