@@ -298,11 +298,7 @@ def promised(of_whom: str, function: griffe.Function) -> str:
 
 def _promised(module: griffe.Object, name: str) -> Iterator[str]:
     at = f"{module.path}.{name}"
-    try:
-        found = of(at.removeprefix("custodes."))
-    except KeyError:
-        yield at  # made at import
-        return
+    found = of(at.removeprefix("custodes."))
     if isinstance(found, griffe.Function):
         yield promised(module.path, found)
     elif isinstance(found, griffe.Class):
@@ -320,9 +316,8 @@ def _promised(module: griffe.Object, name: str) -> Iterator[str]:
                     else ""
                 )
                 yield f"{at}.{member.name}: {member.annotation}{default}"
-    else:
-        value = getattr(found, "value", "")
-        yield f"{at} = {value}"
+    elif isinstance(found, griffe.Attribute):
+        yield f"{at}: {found.annotation}" if found.value is None else f"{at} = {found.value}"
 
 
 PAGES: dict[Path, Callable[[], str]] = {

@@ -7,8 +7,6 @@ can catch Ctrl-C only once this has run.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from custodes.supervision import (
         Budget,
         Conversation,
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
         Supervision,
         Work,
     )
+
+    __version__: str
 
 __all__ = [
     "Budget",
@@ -35,13 +35,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> "Any":
-    if name == "__version__":
-        from importlib.metadata import version  # as slow as all the rest of a command's start
+if not TYPE_CHECKING:  # a checker that sees it takes any name for one that is here
 
-        return version("custodes")
-    if name in __all__:
-        from importlib import import_module
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version  # as slow as all the rest of a command's start
 
-        return getattr(import_module("custodes.supervision"), name)
-    raise AttributeError(f"module 'custodes' has no attribute {name!r}")
+            return version("custodes")
+        if name in __all__:
+            from importlib import import_module
+
+            return getattr(import_module("custodes.supervision"), name)
+        raise AttributeError(f"module 'custodes' has no attribute {name!r}")

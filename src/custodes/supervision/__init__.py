@@ -7,7 +7,7 @@ first use: a folder in here is imported by who needs that folder alone.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from custodes.supervision.asks.permission_asks import Permissions
@@ -71,7 +71,9 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # as in `custodes`
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
