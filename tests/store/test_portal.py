@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import _weakrefset
 import asyncio
+import sys
 import threading
+import warnings
 from concurrent.futures import Future
+from itertools import count
+from types import FrameType
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
 
+from custodes.store import portal as portal_module
 from custodes.store.portal import PortalThread, outcome_of
 
 
@@ -91,3 +98,46 @@ def test_what_was_submitted_before_the_stop_runs_to_its_end() -> None:
     futures = [portal.submit(slow) for _ in range(10)]
     portal.stop()
     assert [future.result(0) for future in futures] == [7] * 10
+
+
+def test_an_interrupt_at_any_line_of_a_submit_leaves_no_coroutine_behind() -> None:
+    portal = PortalThread("interrupted")
+    portal.start()
+    begun = list[int]()
+
+    async def work(number: int) -> None:
+        begun.append(number)
+
+    def interrupted_at(line: int) -> bool:
+        lines = count()
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            if frame.f_code.co_filename in (_weakrefset.__file__, threading.__file__, portal_module.__file__):
+                return (
+                    None  # a real interrupt never comes where the line of a `with` ends, and a traced one may
+                )
+            if event == "line" and next(lines) == line:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            portal.submit(work, line)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            line = 0
+            while interrupted_at(line):
+                line += 1
+    finally:
+        portal.stop()
+    assert [str(warning.message) for warning in told] == []
+    assert line > 5
+    assert begun == sorted(set(begun))
+    assert begun[-1] == line

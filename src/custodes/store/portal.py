@@ -14,6 +14,7 @@ import math
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -31,6 +32,8 @@ class PortalThread:
         self._told_to_stop = asyncio.Event()  # it binds itself to the portal's loop at its first wait
         self._turn = threading.Lock()
         self._stopping = False
+        self._running: set[asyncio.Future[None]] = set()
+        """A loop holds its tasks by weak references alone."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -50,10 +53,14 @@ class PortalThread:
         """
         if not self.running:
             raise RuntimeError("the portal does not run")
+        answer: Future[T] = Future()
         with self._turn:
             if self._stopping:
                 raise RuntimeError("the portal is about to stop")
-            return asyncio.run_coroutine_threadsafe(function(*arguments), self._started.result())
+            # Made there, and not here: an interrupt on the way would leave a coroutine that nobody awaits.
+            begin = partial(self._begin, function, arguments, answer)
+            self._started.result().call_soon_threadsafe(begin)
+        return answer
 
     def stop(self) -> None:
         """Wait for what runs, and end the thread. Idempotent."""
@@ -65,6 +72,16 @@ class PortalThread:
                 # In order: all that was submitted has begun by the time it is told.
                 self._started.result().call_soon_threadsafe(self._told_to_stop.set)
         self._thread.join()
+
+    def _begin(
+        self,
+        function: Callable[..., Coroutine[Any, Any, T]],
+        arguments: tuple[object, ...],
+        answer: Future[T],
+    ) -> None:
+        task = asyncio.ensure_future(_answer(function, arguments, answer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     def _run(self) -> None:
         try:
@@ -79,6 +96,18 @@ class PortalThread:
         await self._told_to_stop.wait()
         while running := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(running)
+
+
+async def _answer(
+    function: Callable[..., Coroutine[Any, Any, T]], arguments: tuple[object, ...], answer: Future[T]
+) -> None:
+    if not answer.set_running_or_notify_cancel():
+        return
+    try:
+        answer.set_result(await function(*arguments))
+    except BaseException as error:
+        answer.set_exception(error)
+        del answer  # the error holds this frame
 
 
 def run_soon(token: EventLoopToken, function: Callable[[], object]) -> None:
