@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,8 @@ COS = [sys.executable, "-m", "custodes.cli"]
         (["supervision", "show", "--formt", "json"], "Did you mean --format"),
         (["supervision", "show", "--format", "yaml"], 'Choose from: "text", "json"'),
         (["run"], "PLAN"),
-        (["run", "a.yaml", "b.yaml"], "b.yaml"),
+        (["run", "a.yaml", "b.yaml"], '"b.yaml" is more than it takes'),
+        (["dispatch", "--role", "reviewer", "what", "is", "this"], '"is this" is more than it takes; a text'),
         (["run", "a.yaml", "--wait", "soon"], "--wait"),
         (["run", "a.yaml", "--wait", "-1"], "no number of seconds"),
         (["dispatch", "what?"], "--role"),
@@ -102,6 +104,14 @@ def test_every_command_has_help_with_a_sentence_for_each_option(cos: Cos, words:
     answer = cos(*words, "--help")
     assert answer.code == 0
     assert answer.out.startswith(f"Usage: {' '.join(('cos', *words))}")
+
+
+@pytest.mark.parametrize("columns", ["0", "2", "9"])
+def test_help_comes_to_an_end_in_a_terminal_of_hardly_any_width(columns: str) -> None:
+    command = [*COS, "demo", "--help"]
+    environment = {**os.environ, "COLUMNS": columns}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert "--format" in run.stdout
 
 
 def test_help_is_a_word_too(cos: Cos) -> None:

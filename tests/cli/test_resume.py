@@ -60,7 +60,7 @@ def test_a_plan_stops_at_what_nobody_knows_and_goes_on_once_an_operator_has_said
     assert first.code == 1
     run = begun(first)
     lines = first.out.splitlines()
-    assert lines[0] == f"plan run {run}; cut short, `cos run --resume {run}` goes on with it"
+    assert lines[0] == f"plan run {run}: if it is cut short, `cos run --resume {run}` goes on with it"
     choices = (
         f"nobody knows how fix ended: look, then `cos runs resolve {run} fix done` keeps it, and "
         f"`cos runs resolve {run} fix failed` lets it run again"

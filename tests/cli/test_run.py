@@ -105,7 +105,20 @@ def test_suggest_shows_the_route_and_runs_nothing(cos: Cos, programs: Path) -> N
     assert answer.code == 0
     (outcome,) = answer.document["outcomes"]
     assert (outcome["status"], outcome["output_json"]["proposed_route"]["model"]) == ("skipped", "write")
+    text = cos("dispatch", "--role", "implementer", "--model", "write", "Write it.").out
+    assert "  would run on command:write (write), 3600 s\n" in text
     assert not (programs / "w.txt").exists()
+
+
+def test_below_the_adaptive_gate_it_says_that_nothing_was_supervised(cos: Cos, programs: Path) -> None:
+    cos("supervision", "set", "--mode", "adaptive")
+    words = ("dispatch", "--role", "reviewer", "--model", "look", "What is here?")
+    answer = cos(*words)
+    assert answer.code == 0
+    assert "reviewer  reviewer  done  plainly, since it is below the adaptive mode's gate" in answer.out
+    assert "conversation:" not in answer.out
+    assert cos(*words, "--format", "json").document["conversation"] == ""
+    assert cos("runs", "list").out.startswith("nothing ran here under supervision yet")
 
 
 @pytest.mark.parametrize("words", [["dispatch", "--role", "reviewer", "Look."], ["run", "plan.yaml"]])

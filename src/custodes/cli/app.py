@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cyclopts import App, CycloptsError, UnknownCommandError
+from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from custodes.cli.console import version
 from custodes.cli.output import (
@@ -120,6 +120,9 @@ def _one_line(error: CycloptsError) -> str:
     word = error.unused_tokens[0] if isinstance(error, UnknownCommandError) and error.unused_tokens else ""
     if word.startswith("-"):
         text = f'Unknown option "{word}" where a command is expected; a command\'s options come after it.'
+    if isinstance(error, UnusedCliTokensError):
+        unused = " ".join(error.unused_tokens or ())
+        text = f'"{unused}" is more than it takes; a text with spaces goes into quotes.'
     command = " ".join(("cos", *(error.command_chain or ())))
     return f"{text}{'' if text.endswith(('.', '?')) else '.'} `{command} --help` shows what it takes."
 

@@ -63,7 +63,7 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
     def begun(row: PlanRow) -> None:
         nonlocal plan_run
         plan_run = row.id
-        view.tell(f"plan run {plan_run}; cut short, `cos run --resume {plan_run}` goes on with it")
+        view.tell(f"plan run {plan_run}: if it is cut short, `cos run --resume {plan_run}` goes on with it")
 
     async with anyio.create_task_group() as group:
         with anyio.open_signal_receiver(*_SIGNALS) as signals:

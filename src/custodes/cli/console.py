@@ -9,10 +9,13 @@ import custodes
 from custodes.cli.output import CLOSED_PIPE, DONE, FAILED, UnwritableError, complain, write
 from custodes.system import unsupported
 
+_LEAST_COLUMNS = 10
+
 
 def main() -> int:
     """Run the command line of this process and return its exit code."""
     _open_what_is_closed()
+    _forget_no_width()
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
@@ -41,6 +44,13 @@ def _run(words: list[str]) -> int:
     from custodes.cli.app import call
 
     return call(words)
+
+
+def _forget_no_width() -> None:
+    """A ``COLUMNS`` in which no word has room counts as none: in fewer than three, Rich wraps for ever."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) < _LEAST_COLUMNS:
+        del os.environ["COLUMNS"]
 
 
 def _open_what_is_closed() -> None:

@@ -11,8 +11,10 @@ from custodes.cli.budget_words import spent_words
 from custodes.cli.explain import estimate_words
 from custodes.cli.output import DONE, FAILED, paint, plain, write
 from custodes.policy.explain import Estimate
+from custodes.policy.routing import Route
 from custodes.supervision.budgets.budget import Spending
 from custodes.supervision.bundle import BacktrackTold
+from custodes.supervision.event_words import pool_and_model
 from custodes.supervision.evidence import Evidence
 from custodes.supervision.work import Attempt, Outcome
 
@@ -86,7 +88,7 @@ def report_of(
         status="cancelled" if cancelled else "done" if well else "failed",
         outcomes=tuple(outcomes),
         totals=totals_of(outcomes, seconds),
-        conversation=conversation,
+        conversation="" if not plan_run and outcomes and all(map(ran_plainly, outcomes)) else conversation,
         spent=spent,
         plan_run=plan_run,
         uncertain=uncertain,
@@ -130,6 +132,11 @@ def _pool_totals(attempts: Sequence[Attempt]) -> PoolTotals:
 
 def _met_a_limit(attempt: Attempt) -> bool:
     return attempt.failure is not None and attempt.failure.category == "capacity"
+
+
+def ran_plainly(outcome: Outcome) -> bool:
+    """Below the adaptive gate: a runtime was called past the breaker, and nothing of it is on record."""
+    return not outcome.attempts and bool(outcome.metadata)
 
 
 def write_report(report: Report) -> None:
@@ -183,6 +190,10 @@ def _status(outcome: Outcome) -> str:
 
 
 def _where(outcome: Outcome) -> str:
+    if ran_plainly(outcome):
+        return paint(
+            "plainly, since it is below the adaptive mode's gate: not supervised, not on record", "dim"
+        )
     if not outcome.attempts:
         return ""
     last = outcome.attempts[-1]
@@ -207,8 +218,9 @@ def _body(outcome: Outcome) -> Iterator[str]:
         if refusal.retry_after_s is not None:
             yield f"the soonest recovery is in {refusal.retry_after_s} s; --wait lets it wait for that"
     if outcome.output_json is not None:
-        proposed = msgspec.json.encode(outcome.output_json.get("proposed_route")).decode()
-        yield f"would run: {plain(proposed)}"
+        route = msgspec.convert(outcome.output_json["proposed_route"], Route)
+        effort = f", effort {route.effort}" if route.effort else ""
+        yield f"would run on {plain(pool_and_model(route.pool, route.model))}{effort}, {route.timeout_s:g} s"
         if (estimate := outcome.output_json.get("estimate")) is not None:
             yield f"estimate: {estimate_words(msgspec.convert(estimate, Estimate))}"
 

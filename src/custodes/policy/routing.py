@@ -155,5 +155,5 @@ def _default_model(
     if resolved.route is None:
         return None, "" if asked.route is None else str(resolved.objection)
     if asked.route is not None and resolved.route.model == asked.route.model:
-        return None, "its default model is the one that was asked for"
+        return None, "its default model is what was asked for, so it has nothing else to cover with"
     return resolved.route, ""

@@ -56,13 +56,18 @@ def waits(reason: str, seconds: float | None) -> str:
 
 def runs(pool: str, model: str | None, *, probe: bool, covers: str | None) -> str:
     """``covers`` is the category of what the attempt stands in for."""
-    with_model = f" ({model})" if model else ""
     as_probe = ", as the one probe that may heal the pool" if probe else ""
     after = f", {falls_back(covers)}" if covers else ""
-    return f"runs on {pool}{with_model}{as_probe}{after}"
+    return f"runs on {pool_and_model(pool, model)}{as_probe}{after}"
+
+
+def pool_and_model(pool: str, model: str | None) -> str:
+    return f"{pool} ({model})" if model else pool
 
 
 def falls_back(covers: str) -> str:
+    if covers == "invalid":  # nothing was tried: the words of a request name what its adapter does not have
+        return "falling back, as what was asked for is invalid"
     return f"falling back after {covers}"
 
 

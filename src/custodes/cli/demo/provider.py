@@ -95,7 +95,7 @@ def answer(prompt: str) -> dict[str, Any]:
     serious = [finding for finding in findings if finding.get("severity") in _SERIOUS]
     told = sum(len(part.get("claims", ())) + len(part.get("open_items", ())) for part in slices.values())
     counted = [f"{len(findings)} findings, {len(serious)} of them serious"] if findings else []
-    counted += [f"{told} points noted"] if told else []
+    counted += [f"{told} point{'' if told == 1 else 's'} noted"] if told else []
     return {
         "summary": f"from {' and '.join(slices)}: {' and '.join(counted) or 'nothing stands out'}",
         "open_items": [f"{finding['place']}: {finding['message']}" for finding in serious],

@@ -198,6 +198,11 @@ def _explain(problem: str) -> str:
         wrong = message.removeprefix("Object contains unknown field ").strip("`")
         shape = {"": Plan, "budget": Budget}.get(place, Step)
         message = f"unknown key {wrong!r}; {instead(wrong, shape.__struct_fields__)}"
+    elif message.startswith("Object missing required field "):
+        lacking = message.removeprefix("Object missing required field ")
+        message = (
+            f"{lacking} is missing; {'each step needs one' if place else 'a plan needs at least one step'}"
+        )
     if place and message.startswith(f"{place}."):  # a Struct's own check, which names its field
         return message
     return f"{place}: {message}" if place else message
