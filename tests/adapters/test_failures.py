@@ -1,4 +1,4 @@
-"""What a provider says, as the table's row (design, section 6; acceptance N, B12, B24)."""
+"""What a provider says, as the table's row (acceptance N, B12, B24)."""
 
 from __future__ import annotations
 

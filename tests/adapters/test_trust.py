@@ -1,4 +1,4 @@
-"""A project's own adapter is data until it is trusted (design, section 6; acceptance R22)."""
+"""A project's own adapter is data until it is trusted (acceptance R22)."""
 
 from __future__ import annotations
 

@@ -26,18 +26,6 @@ pytestmark = pytest.mark.anyio
 REVIEW = Work(role="reviewer", prompt="look")
 
 
-class Hang:
-    """An act that begins, and ends with its cancel alone."""
-
-    def __init__(self) -> None:
-        self.begun = anyio.Event()
-
-    async def __call__(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
-        self.begun.set()
-        await anyio.sleep_forever()
-        raise AssertionError
-
-
 class Asker:
     """An act that asks for leave, and notes the answer."""
 
@@ -57,7 +45,7 @@ class Asker:
 async def test_a_child_is_cancelled_from_a_page_and_its_sibling_goes_on(
     page: Browser, pair: Path, by_api: bool
 ) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     scripted.SCRIPTS[str(pair)].acts.append(hang)
     with anyio.fail_after(60):
         async with (
@@ -80,7 +68,7 @@ async def test_a_child_is_cancelled_from_a_page_and_its_sibling_goes_on(
 
 
 async def test_a_conversation_is_cancelled_by_its_id_whatever_that_holds(page: Browser, pair: Path) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     scripted.SCRIPTS[str(pair)].acts.append(hang)
     with anyio.fail_after(60):
         async with (
@@ -101,7 +89,7 @@ async def test_what_is_not_on_record_cannot_be_cancelled(page: Browser, pair: Pa
 
 @pytest.mark.parametrize("back", ["//evil.example", "http://evil.example", "/\\evil.example", ""])
 async def test_a_form_leads_back_to_a_page_of_the_hub_alone(page: Browser, pair: Path, back: str) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     scripted.SCRIPTS[str(pair)].acts.append(hang)
     with anyio.fail_after(60):
         async with (

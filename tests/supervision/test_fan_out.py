@@ -16,6 +16,7 @@ from custodes.adapters.trust import trust
 from custodes.supervision.events import AttemptRefused, AttemptStarted, ChildEnded, ChildQueued, Event
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
+from support.works import review
 
 pytestmark = pytest.mark.anyio
 
@@ -24,10 +25,6 @@ pytestmark = pytest.mark.anyio
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return scripted.install(tmp_path, "one", "two")
-
-
-def review(prompt: str = "look", **fields: Any) -> Work:
-    return Work(role="reviewer", prompt=prompt, **fields)
 
 
 def implement(prompt: str = "change", **fields: Any) -> Work:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -14,22 +15,9 @@ from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.supervision.events import AttemptStarted, ChildEnded, ChildWaiting, Event
 from custodes.supervision.work import Work
 from support import scripted
+from support.works import implement, review
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
-def review(prompt: str, **fields: Any) -> Work:
-    return Work(role="reviewer", prompt=prompt, **fields)
-
-
-def implement(prompt: str, *scope: str) -> Work:
-    return Work(role="implementer", prompt=prompt, scope=scope)
 
 
 class Gate:
@@ -51,6 +39,18 @@ class Gate:
             while sorted(self.begun) != sorted(prompts):
                 self.news = anyio.Event()
                 await self.news.wait()
+
+
+@asynccontextmanager
+async def one_at_a_time(
+    project: Path, script: scripted.Script
+) -> AsyncIterator[tuple[custodes.Supervision, custodes.Conversation, Gate]]:
+    """A host with room for one child; what begins first holds it until the gate opens."""
+    scripted.configure(project, max_parallel=1)
+    gate = Gate()
+    script.acts.append(gate.act)
+    async with custodes.Supervision(project) as supervision, supervision.conversation("c") as parent:
+        yield supervision, parent, gate
 
 
 async def test_one_at_a_time_they_begin_in_the_order_asked(tmp_path: Path, script: scripted.Script) -> None:
@@ -83,10 +83,7 @@ async def test_a_child_that_waits_for_room_is_no_actor_yet(tmp_path: Path, scrip
 async def test_one_cancelled_while_it_waits_never_begins_and_takes_nobodys_room(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    scripted.configure(tmp_path, max_parallel=1)
-    gate = Gate()
-    script.acts.append(gate.act)
-    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+    async with one_at_a_time(tmp_path, script) as (supervision, parent, gate):
         async with parent.fan_out() as fan:
             fan.start(review("holds"))
             waits, next_one, last = (fan.start(review(each)) for each in ("waits", "next", "last"))
@@ -104,10 +101,7 @@ async def test_one_cancelled_while_it_waits_never_begins_and_takes_nobodys_room(
 async def test_who_is_cancelled_in_the_queue_waits_for_nobody_elses_work(
     tmp_path: Path, script: scripted.Script, how: str
 ) -> None:
-    scripted.configure(tmp_path, max_parallel=1)
-    gate = Gate()
-    script.acts.append(gate.act)
-    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+    async with one_at_a_time(tmp_path, script) as (supervision, parent, gate):
         async with parent.fan_out() as holding:
             holding.start(review("holds"))
             await gate.holds("holds")
@@ -129,10 +123,7 @@ async def test_who_is_cancelled_in_the_queue_waits_for_nobody_elses_work(
 async def test_a_restart_of_the_tree_refuses_those_that_wait_and_leaves_no_room_taken(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    scripted.configure(tmp_path, max_parallel=1)
-    gate = Gate()
-    script.acts.append(gate.act)
-    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+    async with one_at_a_time(tmp_path, script) as (supervision, parent, gate):
         tree = await supervision.tree()
         async with parent.fan_out() as fan:
             children = [fan.start(review(str(number))) for number in range(5)]
@@ -194,10 +185,10 @@ async def test_writers_in_the_line_for_a_scope_keep_no_reader_from_its_room(
     seen: list[Event] = []
     async with custodes.Supervision(tmp_path, observer=seen.append) as supervision:
         async with supervision.conversation("c") as parent, parent.fan_out() as fan:
-            fan.start(implement("writes", "src"))
+            fan.start(implement("src", prompt="writes"))
             await gate.holds("writes")
             for number in range(3):
-                fan.start(implement(f"waits {number}", "src"))
+                fan.start(implement("src", prompt=f"waits {number}"))
             reader = fan.start(review("reads"))
             with anyio.fail_after(20):
                 assert (await reader.outcome()).status == "done"
@@ -209,10 +200,7 @@ async def test_writers_in_the_line_for_a_scope_keep_no_reader_from_its_room(
 async def test_what_needs_no_room_does_not_wait_behind_what_does(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    scripted.configure(tmp_path, max_parallel=1)
-    gate = Gate()
-    script.acts.append(gate.act)
-    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+    async with one_at_a_time(tmp_path, script) as (_, parent, gate):
         async with parent.fan_out() as fan:
             fan.start(review("holds"))
             await gate.holds("holds")

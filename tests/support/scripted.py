@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio
 import anyio.lowlevel
 import msgspec
 
@@ -88,6 +89,18 @@ def runtime(descriptor: Descriptor) -> ScriptedRuntime:
 async def answer(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
     progress(Progress(kind="output", chars=1))
     return DispatchResult(text=json.dumps({"summary": request.prompt}))
+
+
+class Hang:
+    """An act that begins, and ends with its cancel alone."""
+
+    def __init__(self) -> None:
+        self.begun = anyio.Event()
+
+    async def __call__(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        self.begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
 
 
 def begun(act: Act = answer) -> Act:

@@ -1,8 +1,8 @@
 """What a provider or runtime said, as one `Failure`: status and fields first, wording last.
 
-The table is the design's (section 6, "Normalization"), the source of its rows is seed 000 ("Normalization
-is an adapter obligation") and the playbook's section 10. Wording is matched with word boundaries, since
-"402913 tokens" is no 402, and our own refusals are never a limit: a child may print one.
+The source of its rows is seed 000 ("Normalization is an adapter obligation"); docs/adapters.md shows them.
+Wording is matched with word boundaries, since "402913 tokens" is no 402, and our own refusals are never a
+limit: a child may print one.
 
 Reasons are composed here and hold nothing a provider said.
 """

@@ -21,7 +21,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 class Cooldown(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds. ``maximum_seconds`` caps our own exponential backoff; a provider's stated wait wins up to
-    ``retry_after_ceiling_seconds`` (design, section 4)."""
+    ``retry_after_ceiling_seconds``."""
 
     default_seconds: int = 300
     maximum_seconds: int = 3600

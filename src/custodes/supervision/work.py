@@ -164,8 +164,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why nothing ran, or why a spent budget stopped it: data, the same on every surface (design, section 3,
-    point 5)."""
+    """Why nothing ran, or why a spent budget stopped it: data, the same on every surface."""
 
     category: RefusalCategory
     reason: str

@@ -93,5 +93,5 @@ CANCELLED: Final = "cancelled"
 
 
 def provider_name(provider: str, adapter: str) -> str:
-    """``gen_ai.provider.name``: what the descriptor declares, else the adapter's id (design, section 4)."""
+    """``gen_ai.provider.name``: what the descriptor declares, else the adapter's id."""
     return provider or adapter

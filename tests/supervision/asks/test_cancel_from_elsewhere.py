@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 import custodes
-from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.overseer.by_hand import SwitchOrder
 from custodes.store import Database
 from custodes.supervision.asks.operator_ask import OperatorError, cancel_in_file
@@ -18,37 +17,15 @@ from custodes.supervision.plans.plan import Plan, Step
 from custodes.supervision.plans.plan_run import PlanEnd, run_plan
 from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
-from custodes.supervision.work import Work
 from support import scripted
 from support.nesting import nesting
+from support.works import review
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
-class Hang:
-    """An act that begins, and ends with its cancel alone."""
-
-    def __init__(self) -> None:
-        self.begun = anyio.Event()
-
-    async def __call__(self, request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
-        self.begun.set()
-        await anyio.sleep_forever()
-        raise AssertionError
-
-
-def review(prompt: str = "look") -> Work:
-    return Work(role="reviewer", prompt=prompt)
-
-
 async def test_one_run_is_cancelled_and_its_sibling_goes_on(tmp_path: Path, script: scripted.Script) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     script.acts.append(hang)
     with anyio.fail_after(30):
         async with (
@@ -72,7 +49,7 @@ async def test_a_conversation_is_cancelled_whole_those_that_wait_included(
     tmp_path: Path, script: scripted.Script
 ) -> None:
     scripted.configure(tmp_path, max_parallel=1)
-    hang = Hang()
+    hang = scripted.Hang()
     script.acts.append(hang)
     with anyio.fail_after(30):
         async with (
@@ -91,7 +68,7 @@ async def test_a_conversation_is_cancelled_whole_those_that_wait_included(
 
 
 async def test_the_run_of_a_plan_stands_for_all_of_it(tmp_path: Path, script: scripted.Script) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     script.acts.append(hang)
     steps = (
         Step(id="a", role="reviewer", prompt="look"),
@@ -121,7 +98,7 @@ async def test_the_run_of_a_plan_stands_for_all_of_it(tmp_path: Path, script: sc
 async def test_a_child_cancels_what_it_started_and_nothing_else(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     script.acts.extend([nesting(tmp_path, review(), outcomes=[]), hang])
     with anyio.fail_after(30):
         async with (
@@ -152,7 +129,7 @@ async def test_what_is_on_no_record_is_nothing(tmp_path: Path, script: scripted.
 async def test_a_switch_of_a_profile_that_is_called_as_a_conversation_is_left_to_the_overseer(
     tmp_path: Path, script: scripted.Script
 ) -> None:
-    hang = Hang()
+    hang = scripted.Hang()
     script.acts.append(hang)
     with anyio.fail_after(30):
         async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:

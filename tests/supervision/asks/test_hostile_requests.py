@@ -20,12 +20,6 @@ from support import scripted
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
 def put(project: Path, request_id: str, kind: str, body: str, client: str | None = None) -> None:
     """Write a request about the run that is at work."""
     with closing(sqlite3.connect(project / DATABASE)) as connection, connection:

@@ -23,19 +23,14 @@ from custodes.supervision.asks.permission_asks import Permissions
 from custodes.supervision.asks.permission_table import AskRow
 from custodes.supervision.events import Event, PermissionAnswered, PermissionAsked
 from custodes.supervision.record.schema import DATABASE
-from custodes.supervision.work import Outcome, Work
+from custodes.supervision.work import Outcome
 from support import scripted
 from support.nesting import nesting
+from support.works import review
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "curl -H 'Authorization: secret'"  # noqa: S105 - a secret for the test to look for
-
-
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
 
 
 class Asker:
@@ -64,10 +59,6 @@ class Asked:
             self.begun.set()
         elif isinstance(event, PermissionAnswered):
             self.answers.append((event.answer, event.by))
-
-
-def review(prompt: str = "look") -> Work:
-    return Work(role="reviewer", prompt=prompt)
 
 
 def row(project: Path) -> dict[str, Any]:

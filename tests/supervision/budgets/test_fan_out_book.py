@@ -32,12 +32,6 @@ from support.full_disk import FullDisk
 LOOK = Work(role="reviewer", prompt="look", estimate_tokens=30)
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
 async def hang(_: DispatchRequest, __: ProgressSink) -> DispatchResult:
     await anyio.sleep_forever()
     raise AssertionError

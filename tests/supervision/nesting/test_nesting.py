@@ -30,6 +30,7 @@ from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
 from support.nesting import ask, nesting
+from support.works import implement, review
 
 pytestmark = pytest.mark.anyio
 
@@ -38,14 +39,6 @@ pytestmark = pytest.mark.anyio
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return scripted.install(tmp_path, "one", "two")
-
-
-def review(prompt: str = "look", **fields: Any) -> Work:
-    return Work(role="reviewer", prompt=prompt, **fields)
-
-
-def implement(*scope: str, prompt: str = "change") -> Work:
-    return Work(role="implementer", prompt=prompt, scope=scope)
 
 
 def rows(project: Path) -> list[dict[str, Any]]:

@@ -34,12 +34,6 @@ def plan(most: int = 1, *steps: Step) -> Plan:
     return Plan(steps=steps or STEPS, max_backtracks=most, max_parallel=1)
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
 def act_by_step(script: scripted.Script, **acts: list[scripted.Act]) -> dict[str, int]:
     """Each step does what stands for it, in order, and answers plainly once that is used up."""
     counted: dict[str, int] = defaultdict(int)

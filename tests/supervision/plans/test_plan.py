@@ -146,12 +146,6 @@ def test_no_is_text_and_every_field_is_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
 @pytest.mark.anyio
 async def test_steps_run_after_their_needs_and_are_handed_their_evidence(
     tmp_path: Path, script: scripted.Script

@@ -44,12 +44,6 @@ PLAN = Plan(
 )
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
 def plan_row(name: str, changed: float = 0.0) -> PlanRow:
     return PlanRow(
         id=name,

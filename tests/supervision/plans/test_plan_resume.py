@@ -29,12 +29,6 @@ from custodes.supervision.work import Attempt, Budget, Outcome
 from support import scripted
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return scripted.install(tmp_path, "one")
-
-
 def step(step_id: str, *needs: str, role: Any = "reviewer", **fields: Any) -> Step:
     return Step(id=step_id, role=role, prompt=f"do {step_id}", needs=needs, **fields)
 

@@ -36,6 +36,7 @@ from custodes.supervision.writers.scopes import resolve
 from support import scripted
 from support.health import ask, world
 from support.program import running
+from support.works import implement
 from support.writers import project_of
 
 pytestmark = pytest.mark.anyio
@@ -83,10 +84,6 @@ class Waits:
         if isinstance(event, ChildWaiting):
             self.reasons.append(event.reason)
             self.begun.set()
-
-
-def implement(*scope: str, prompt: str = "change") -> Work:
-    return Work(role="implementer", prompt=prompt, scope=scope)
 
 
 async def states(project: Path) -> list[str]:

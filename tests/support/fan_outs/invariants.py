@@ -1,4 +1,4 @@
-"""What must hold of every life of fan-outs (design, section 8): judged on what the runtime, the parents, the
+"""What must hold of every life of fan-outs: judged on what the runtime, the parents, the
 store and the host's tracing saw, by code that shares no rule with the product."""
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ PARENTS: dict[str, set[str | None]] = {
     "attempt": {"child"},
     "call": {"attempt"},
 }
-"""Under what each kind of span stands (design, section 7)."""
+"""Under what each kind of span stands."""
 
 
 def _id(span: ReadableSpan) -> int:

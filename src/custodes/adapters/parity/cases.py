@@ -1,6 +1,6 @@
 """The cases of the contract: what a runtime is made to do, and what its adapter must say of it.
 
-Seed 000, "Normalization is an adapter obligation", and the design's table of normalization, each row.
+They are the rows of the table in `failures` (seed 000, "Normalization is an adapter obligation").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an operator asks of whoever owns a run: to cancel it, or to take an answer to an ask for permission.
 
 The surfaces' one way, from any process of the project's user. A request goes to the owner, which alone ends
-its children (design, section 3, "One owner"); what a dead owner left is ended by recovery.
+its children; what a dead owner left is ended by recovery.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def reckon(work: Work, route: Route, descriptor: Descriptor, past: Measure) -> M
 
 
 def unaccountable(route: Route, descriptor: Descriptor, reckoned: Measure) -> str | None:
-    """Why a budget in USD cannot be kept on this route, or None (design, section 4, "Budget")."""
+    """Why a budget in USD cannot be kept on this route, or None."""
     if descriptor.can("cost") or reckoned.usd is not None:
         return None
     model = f"model '{route.model}'" if route.model else "its own default model"

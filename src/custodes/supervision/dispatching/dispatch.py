@@ -53,7 +53,7 @@ LEAST_PAUSE_S = 1.0
 
 
 def may_try_again(failure: Failure, mutable: bool) -> bool:
-    """Whether another runtime may be given the work after this failure (design, section 4).
+    """Whether another runtime may be given the work after this failure.
 
     Only what is retryable; and only read-only work, or work that is known to have failed before the
     runtime accepted it. So a timeout never, a server error for read-only work only.

@@ -236,14 +236,14 @@ Frozen = Delegated | Job | Plain | Proposal | Refusal | Resuming | Unsupervised
 """What work comes to."""
 
 
-def decide(snapshot: Snapshot, module: bool, complexity: str | None) -> Decision:
+def decided(snapshot: Snapshot, module: bool, complexity: str | None) -> Decision:
     """Whether the settings have the work supervised. ``module`` is the host's own gate."""
     return applies(snapshot.policy, module and snapshot.module_enabled, complexity)
 
 
 def left_to_host(snapshot: Snapshot, module: bool, complexity: str | None) -> bool:
     """Whether a host's own dispatch, where it has one, does the work."""
-    return decide(snapshot, module, complexity) in _HOSTS
+    return decided(snapshot, module, complexity) in _HOSTS
 
 
 _HOSTS = ("off", "below_gate")
@@ -275,7 +275,7 @@ def freeze(
     except SettingsError as error:
         return Refusal(category="settings", reason=str(error))
     policy = snapshot.policy
-    decision = decide(snapshot, module, work.complexity)
+    decision = decided(snapshot, module, work.complexity)
     if decision in _HOSTS and host is not None:
         return Unsupervised(run_id=run_id, work=work, dispatch=host)
     if decision == "off":

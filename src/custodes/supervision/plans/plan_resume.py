@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from custodes.store import Connection
 from custodes.supervision.conversation import Conversation
-from custodes.supervision.dispatching.job import decide, why_disabled
+from custodes.supervision.dispatching.job import decided, why_disabled
 from custodes.supervision.plans.checkpoints import (
     PlanRow,
     StepRow,
@@ -66,7 +66,7 @@ async def resume_plan(
         raise PlanError(problem)
     supervision = parent.supervision
     snapshot = supervision.settings.read()
-    if decide(snapshot, supervision.module, None) == "off":
+    if decided(snapshot, supervision.module, None) == "off":
         raise PlanRunError(why_disabled(supervision.module, snapshot.module_enabled))
     tree = await supervision.tree()
     await close_dead_owners(tree.database(), now())

@@ -2,7 +2,7 @@
 
 A moment is read from two clocks. Within one boot only the boot clock decides (seconds since boot, suspend
 included; nobody can set it). Wall time decides once, after a reboot, and grants at most the length that was
-granted first (design, section 4, "Wall clock stepped").
+granted first.
 """
 
 from __future__ import annotations

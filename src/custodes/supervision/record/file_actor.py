@@ -20,7 +20,7 @@ from custodes.store import Connection, Database, StoreError, StoreLocked, StoreU
 from custodes.supervision.record.clock import Now
 
 WAIT_S = 1.0
-"""How long an ask may wait for other writers, in seconds; then it is refused (design, section 4)."""
+"""How long an ask may wait for other writers, in seconds; then it is refused."""
 LAST_WAIT_S = 5.0
 """The same for what is still owed to the file when the actor stops."""
 OWED = 4_096

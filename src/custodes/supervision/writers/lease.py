@@ -7,7 +7,7 @@ for each other.
 
 A process that waits holds nothing, so one that no longer tells that it lives is passed over. One that
 holds is waited for whatever its heartbeat: it may have been stopped half way through a file. Only proof
-that it and everything of its run are gone ends its lease, or an operator (design, section 4, "Scope").
+that it and everything of its run are gone ends its lease, or an operator.
 """
 
 from __future__ import annotations
