@@ -298,7 +298,8 @@ def promised(of_whom: str, function: griffe.Function) -> str:
 
 def _promised(module: griffe.Object, name: str) -> Iterator[str]:
     at = f"{module.path}.{name}"
-    found = of(at.removeprefix("custodes."))
+    # A function may stand alone in a module of its name, and what is imported is the function.
+    found = of(module.imports.get(name, at).removeprefix("custodes."))
     if isinstance(found, griffe.Function):
         yield promised(module.path, found)
     elif isinstance(found, griffe.Class):
@@ -318,6 +319,8 @@ def _promised(module: griffe.Object, name: str) -> Iterator[str]:
                 yield f"{at}.{member.name}: {member.annotation}{default}"
     elif isinstance(found, griffe.Attribute):
         yield f"{at}: {found.annotation}" if found.value is None else f"{at} = {found.value}"
+    else:
+        raise TypeError(f"{at} is a {found.kind.value}, and nothing here says how to promise one")
 
 
 PAGES: dict[Path, Callable[[], str]] = {
