@@ -62,3 +62,17 @@ def test_children_side_by_side_share_their_commits(project: Path) -> None:
     counts = counted(project, "asyncio", 160)
     bounds = {"commits": 24, "statements": 122, "hops": 1, "switches": 25, "stats": 160 * 15}
     assert over(counts, bounds) == {}
+
+
+@pytest.mark.parametrize(("backend", "most"), [("asyncio", 3_200), ("trio", 3_800)])
+def test_one_dispatch_calls_so_many_functions(project: Path, backend: str, most: int) -> None:
+    """On the host's thread, Python's and C's together."""
+    assert over(counted(project, backend, 1, "--calls"), {"calls": most}) == {}
+
+
+@pytest.mark.parametrize(("backend", "most"), [("asyncio", 90_000), ("trio", 170_000)])
+def test_one_dispatch_allocates_so_many_bytes_and_gives_them_back(
+    project: Path, backend: str, most: int
+) -> None:
+    """Left are 10 kB of evidence and the rows of the last commit, until the next."""
+    assert over(counted(project, backend, 1, "--bytes"), {"most": most, "left": 50_000}) == {}
