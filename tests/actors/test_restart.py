@@ -9,7 +9,16 @@ import anyio.lowlevel
 import pytest
 from anyio import CancelScope, Event, wait_all_tasks_blocked
 
-from custodes.actors import ActorRef, ActorStopped, ChildSpec, Intensity, Supervisor, SupervisorFailed
+from custodes.actors import (
+    ActorError,
+    ActorRef,
+    ActorStopped,
+    ChildSpec,
+    Intensity,
+    Supervisor,
+    SupervisorFailed,
+    UnknownChild,
+)
 from support.actors import AT_ONCE, Add, Crash, Finish, Hang, Journal, Starting, Worker
 
 pytestmark = pytest.mark.anyio
@@ -367,3 +376,33 @@ async def test_a_sibling_that_outlives_its_bound_in_a_restart_is_shown() -> None
             await anyio.lowlevel.checkpoint()
         assert stubborn.statistics().state == "stopping"
         released.set()
+
+
+async def test_a_supervisor_that_is_restarted_is_waited_for_until_it_takes_children() -> None:
+    journal = Journal()
+    specs = (journal.spec("a"), ChildSpec("below", Supervisor), journal.spec("late"))
+    async with Supervisor(specs, strategy="rest_for_one", intensity=AT_ONCE) as root:
+        first = await root.running_supervisor("below")
+        child = await first.start_child(journal.spec("child"))
+        root.ref("a").tell(Crash(ValueError()))
+        while first.running:
+            await anyio.lowlevel.checkpoint()
+        second = await root.running_supervisor("below")
+        assert second is not first
+        assert not first.running
+        await second.start_child(journal.spec("child"))
+        with pytest.raises(ActorStopped):
+            child.tell(Add(1))
+
+
+async def test_a_supervisor_that_was_stopped_for_good_is_not_waited_for() -> None:
+    async with Supervisor((ChildSpec("below", Supervisor),)) as root:
+        below = await root.running_supervisor("below")
+        async with anyio.create_task_group() as group:
+            group.start_soon(below.stop)
+            while below.running:
+                await anyio.lowlevel.checkpoint()
+            with pytest.raises(ActorError):
+                await root.running_supervisor("below")
+        with pytest.raises(UnknownChild):
+            await root.running_supervisor("below")

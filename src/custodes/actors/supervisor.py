@@ -169,6 +169,22 @@ class Supervisor(Nestable):
             raise UnknownChild(f"{self.path}/{child_id}")
         return cast("Supervisor", child.occupant)  # there is one kind
 
+    async def running_supervisor(self, child_id: str) -> Supervisor:
+        """As :meth:`supervisor`, once it takes children: while it is restarted, its next incarnation.
+
+        :raises UnknownChild: there is no supervisor of this id.
+        :raises ActorStopped: it was stopped for good.
+        """
+        child = self._executor.children.get(child_id)
+        if isinstance(child, SupervisorChild):
+            await child.wait_running()
+        return self.supervisor(child_id)
+
+    @property
+    def running(self) -> bool:
+        """Whether it takes children: it has started, and nobody has told it to stop."""
+        return self._executor.state == "running"
+
     def statistics(self) -> SupervisorStatistics:
         executor = self._executor
         now = anyio.current_time()

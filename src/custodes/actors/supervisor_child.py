@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from .child import Child
-from .errors import InvalidSpec
+from .errors import ActorStopped, InvalidSpec
 from .statistics import SupervisorStatistics
 
 
@@ -23,6 +23,10 @@ class Nestable(ABC):
 
     @abstractmethod
     def request_stop(self, reason: str) -> None: ...
+
+    @property
+    @abstractmethod
+    def running(self) -> bool: ...
 
     @abstractmethod
     def statistics(self) -> SupervisorStatistics: ...
@@ -47,6 +51,16 @@ class SupervisorChild(Child):
 
     async def occupy(self) -> None:
         await self.occupant.serve(self.begun)
+
+    async def wait_running(self) -> None:
+        """Wait for an occupant that takes children, this one or the next.
+
+        :raises ActorStopped: there will be none.
+        """
+        while not self.occupant.running:
+            if self.ending.reason is not None or self.state == "ended":
+                raise ActorStopped(self.path, self.stop_reason or "normal")
+            await self._change()
 
     async def clean_up(self) -> None:
         """Its children have cleaned up after themselves."""

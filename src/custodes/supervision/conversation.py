@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from custodes.actors import ChildSpec, Supervisor
+from custodes.actors import ActorStopped, ChildSpec, Supervisor
 from custodes.policy.catalog import Catalog
 from custodes.policy.policy import Complexity
 from custodes.policy.roles import Role
@@ -55,7 +56,7 @@ class Conversation:
         self.fan_outs: set[FanOut] = set()
         self.gathering: Gathering = Gathering(conversation_id)
         self._children: Supervisor | None = None
-        self._above: Supervisor | None = None
+        self._ended = False
         self._span: SpanHandle | None = None
         self._events: EventLog | None = None
         self._starting = anyio.Lock()
@@ -72,6 +73,7 @@ class Conversation:
         try:
             with anyio.CancelScope(shield=True):
                 await self.cancel("its conversation ended")
+                self._ended = True
                 if self._children is not None:
                     await self._children.stop("its conversation ended")
         finally:
@@ -169,18 +171,21 @@ class Conversation:
         return EventStream(self._events or self.supervision.events_of(self.id), since)
 
     async def children(self, tree: Tree) -> Supervisor:
-        """The supervisor of this conversation's children: started with the first of them, and again once
-        the tree above it was restarted.
+        """The supervisor of this conversation's children: started with the first of them, and again after a
+        restart of the tree above it, which is waited for. It takes children as this returns.
 
-        :raises ActorError: the tree is being restarted, or stopped.
+        :raises ActorError: the tree has stopped for good, or the conversation has ended.
         """
-        if self._children is not None and tree.conversations is self._above:
+        if self._children is not None and self._children.running:
             return self._children
         async with self._starting:
-            above = tree.conversations
-            if self._children is None or above is not self._above:
+            while self._children is None or not self._children.running:
+                if self._ended:
+                    raise ActorStopped(self.id, "its conversation ended")
+                above = await tree.conversations()
                 spec = ChildSpec(id=new_id(), start=Supervisor, restart="temporary")
-                self._children, self._above = await above.start_child(spec), above
+                with suppress(ActorStopped):  # it is restarted in the same moment
+                    self._children = await above.start_child(spec)
             return self._children
 
     def span(self, tree: Tree) -> SpanHandle:

@@ -6,8 +6,7 @@ were asked for. One that writes begins without, and takes it once the scope is i
 (:class:`~custodes.supervision.dispatching.dispatch.Dispatch`): those that wait for a scope keep nobody else
 from work.
 
-A restart of the tree ends those that wait, too: the slots of what ran come free while nothing can be started,
-and each is refused as ``unavailable``.
+A restart of the tree ends what runs, and nobody who waits here: they begin once it is back.
 """
 
 from __future__ import annotations

@@ -135,13 +135,12 @@ class Tree:
             with suppress(ActorError):  # it restarts, and sees for itself that a child runs
                 self._owner.watch()
 
-    @property
-    def conversations(self) -> Supervisor:
-        """The supervisor of all conversations: another one after a restart.
+    async def conversations(self) -> Supervisor:
+        """The supervisor of all conversations, which is another one after a restart: that is waited for.
 
-        :raises UnknownChild: it is between two incarnations.
+        :raises ActorError: the tree has stopped for good.
         """
-        return self.root.supervisor("conversations")
+        return await self.root.running_supervisor("conversations")
 
     async def history(self) -> Past:
         """What past attempts say, at most :data:`HISTORY_S` old; nothing where the store cannot be asked."""
