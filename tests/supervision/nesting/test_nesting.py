@@ -6,6 +6,9 @@ The runtime is scripted and asks as a process of its own would: by its variables
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,7 +28,7 @@ from custodes.supervision.events import ChildEnded, ChildQueued, ChildWaiting, E
 from custodes.supervision.nesting import client
 from custodes.supervision.nesting.nested_work import PROJECT, RUN, TOKEN, VARIABLES
 from custodes.supervision.record.ids import new_id
-from custodes.supervision.record.owner_identity import this_process
+from custodes.supervision.record.owner_identity import _identity, this_process
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 from custodes.supervision.work import Budget, Outcome, Work
 from support import scripted
@@ -39,6 +42,13 @@ pytestmark = pytest.mark.anyio
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scripted.Script:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return scripted.install(tmp_path, "one", "two")
+
+
+@pytest.fixture
+def program() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
+        yield running
+        running.kill()
 
 
 def rows(project: Path) -> list[dict[str, Any]]:
@@ -365,6 +375,41 @@ async def test_what_a_process_asked_for_that_has_died_since_is_not_begun(
     assert answer.refusal is not None
     assert "has died" in answer.refusal.reason
     assert len(script.requests) == 1
+
+
+async def test_what_waits_for_a_slot_is_not_begun_once_the_process_that_asked_for_it_is_killed(
+    tmp_path: Path, script: scripted.Script, monkeypatch: pytest.MonkeyPatch, program: subprocess.Popen[bytes]
+) -> None:
+    """Also not in the second until the owner looks again who lives."""
+    scripted.configure(tmp_path, max_parallel=1)
+    monkeypatch.setattr(client, "this_process", lambda: _identity(program.pid))
+    answers: list[Outcome] = []
+    nested_waits = anyio.Event()
+
+    def see(event: Event) -> None:
+        if isinstance(event, ChildWaiting) and event.run_id == "nested":
+            nested_waits.set()
+
+    async def asks(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        answers.append(await ask(tmp_path, request.environment, implement("src"), run_id="nested"))
+        return await scripted.answer(request, progress)
+
+    async def holds_the_slot(request: DispatchRequest, progress: ProgressSink) -> DispatchResult:
+        await nested_waits.wait()
+        program.kill()
+        program.wait()
+        return await scripted.answer(request, progress)
+
+    script.acts.extend([asks, holds_the_slot])
+    with anyio.fail_after(60):
+        async with custodes.Supervision(tmp_path, observer=see) as supervision:
+            async with supervision.conversation("c") as parent, parent.fan_out() as fan:
+                fan.start(review("asks"))
+                fan.start(review("holds"))
+    (answer,) = answers
+    assert answer.refusal is not None
+    assert "has died" in answer.refusal.reason
+    assert [request.prompt for request in script.requests] == ["asks", "holds"]
 
 
 async def test_the_end_of_a_parent_ends_what_it_started(tmp_path: Path, script: scripted.Script) -> None:

@@ -150,7 +150,7 @@ class OwnerActor(Actor):
         if nest is None or nest.closed:
             await self._refuse(request, "unavailable", "the run that it belongs to has ended")
             return
-        nest.start(request.id, ask, partial(self._reply_outcome, request.id))
+        nest.start(request.id, ask, request.client, partial(self._reply_outcome, request.id))
 
     async def _cancel(self, request: Request, by: str) -> None:
         await self._live.cancel(request.run_id, f"cancelled from elsewhere ({by})")

@@ -41,6 +41,7 @@ from custodes.supervision.outcomes import metadata_of, record_unrun
 from custodes.supervision.pools.admission import Admission, Admit, Candidate, Refused
 from custodes.supervision.pools.health import admit, withdraw
 from custodes.supervision.pools.health_view import adapter_of
+from custodes.supervision.record.owner_identity import proven_dead
 from custodes.supervision.record.records import AttemptStart
 from custodes.supervision.refusal import budget_refusal, capacity_refusal
 from custodes.supervision.work import Attempt, Outcome, Refusal, RefusalCategory, Status, failed_status
@@ -246,6 +247,9 @@ class Dispatch:
         :param covers: the category of why the first candidate is not what was asked for; None where it is.
         """
         job, services = self.job, self.services
+        if job.under is not None and proven_dead(job.under.client):
+            # Nobody waits for it: the program that it borrows its scope of may write there again.
+            return self._refusal("unavailable", "the process that asked for it has died")
         if (late := job.account.may_start()) is not None:
             return budget_refusal(late, job.candidates[0])
         try:

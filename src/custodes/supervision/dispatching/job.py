@@ -25,6 +25,7 @@ from custodes.supervision.budgets.account import Account
 from custodes.supervision.dispatching.slots import Slots
 from custodes.supervision.events import Event
 from custodes.supervision.outlook import Outlook, View
+from custodes.supervision.record.owner_identity import Owner
 from custodes.supervision.record.records import Group
 from custodes.supervision.work import Outcome, Refusal, Work
 from custodes.supervision.writers.leases import Leases
@@ -72,7 +73,7 @@ class Under:
 
     ``depth`` is its level: 1 is a child of the root's. Nothing may start below level ``deepest`` (None: the
     budget alone says). ``writer`` is the nearest run that holds a scope, from it upwards; ``span`` its
-    attempt's.
+    attempt's. ``client`` is the process of it that asked.
     """
 
     run_id: str
@@ -80,6 +81,7 @@ class Under:
     deepest: int | None
     writer: str | None
     span: SpanHandle
+    client: Owner
 
 
 class Family(Protocol):

@@ -17,6 +17,7 @@ from custodes.supervision.asks import requests
 from custodes.supervision.dispatching.job import Job, Under
 from custodes.supervision.dispatching.slots import Places
 from custodes.supervision.nesting.nested_work import PROJECT, RUN, TOKEN, NestedWork
+from custodes.supervision.record.owner_identity import Owner
 from custodes.supervision.work import Outcome
 from custodes.telemetry import SpanHandle
 
@@ -72,8 +73,8 @@ class Nest:
         """Whether this nested run was asked for here and is not answered yet."""
         return run_id in self._asked
 
-    def start(self, run_id: str, ask: NestedWork, reply: Reply) -> None:
-        """Begin it. The reply comes once, whatever way it ends."""
+    def start(self, run_id: str, ask: NestedWork, client: Owner, reply: Reply) -> None:
+        """Begin it, for ``client``, while that lives. The reply comes once, whatever way it ends."""
         job = self.job
         deepest = [] if job.deepest is None else [job.deepest]
         if ask.below is not None:
@@ -84,6 +85,7 @@ class Nest:
             deepest=min(deepest, default=None),
             writer=job.run_id if job.mutable else job.writer,
             span=self.span,
+            client=client,
         )
         asked = _Asked(job.family.nest(under, run_id, ask.work, ask.session))
         self._asked[run_id] = asked
