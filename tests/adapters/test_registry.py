@@ -199,6 +199,18 @@ def test_a_replaced_program_changes_the_fingerprint_and_is_never_run(project: Pa
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_project_s_own_module_that_was_mended_changes_the_fingerprint(project: Path) -> None:
+    folder = own(project, "ours", "runtime_entrypoints: {dispatch: dispatch.py, capabilities: [dispatch]}")
+    prints = []
+    for text in ("def runtime(:\n", "def runtime(descriptor): ...\n"):
+        (folder / "dispatch.py").write_text(text)
+        registry = Registry.discover(project)
+        registry.trust("ours")
+        assert registry.readiness("ours").ready
+        prints.append(registry.readiness("ours").fingerprint)
+    assert len({*prints}) == 2
+
+
 def installed(site: Path, name: str, value: str) -> None:
     info = site / f"{name}_dist-1.0.dist-info"
     info.mkdir(parents=True)

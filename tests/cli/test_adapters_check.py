@@ -11,6 +11,11 @@ from custodes.adapters.check import LACKING, older
 from custodes.adapters.descriptor import Capability
 from support.cos import Cos
 
+RUNTIME = """class Ours:
+    async def dispatch(self, request, progress):
+        raise NotImplementedError
+"""
+
 
 @pytest.fixture
 def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -32,7 +37,7 @@ def own(project: Path, minimum: str = "1.2.0") -> None:
     """An adapter of the project's own that names a program."""
     folder = project / ".coding-os" / "adapters" / "own"
     folder.mkdir(parents=True)
-    (folder / "dispatch.py").write_text("")
+    (folder / "dispatch.py").write_text("def runtime(descriptor):\n    return Ours()\n\n\n" + RUNTIME)
     (folder / "adapter.yaml").write_text(
         "version: 1\nlabel: Our own\n"
         "runtime_entrypoints: {dispatch: dispatch.py, capabilities: [dispatch, usage]}\n"
@@ -55,6 +60,20 @@ def test_a_project_s_own_adapter_is_not_run_before_it_is_trusted(
     answer = cos("adapters", "check", "own", "--format", "json")
     assert (answer.code, answer.document["version"], answer.document["problems"]) == (0, "1.3.0", [])
     assert (bin_folder / "ran").exists()
+
+
+def test_a_module_that_cannot_be_imported_is_said_with_its_line(
+    cos: Cos, project: Path, bin_folder: Path
+) -> None:
+    own(project)
+    program(bin_folder, "ours", "echo ours 1.3.0")
+    (project / ".coding-os" / "adapters" / "own" / "dispatch.py").write_text("def runtime(:\n")
+    cos("adapters", "trust", "own")
+    answer = cos("adapters", "check", "own", "--format", "json")
+    assert answer.code == 1
+    (problem,) = answer.document["problems"]
+    assert "dispatch.py cannot be imported: SyntaxError" in problem
+    assert "line 1" in problem
 
 
 def test_a_version_that_is_too_old_says_what_is_needed(cos: Cos, project: Path, bin_folder: Path) -> None:

@@ -179,6 +179,9 @@ def test_a_changed_adapter_is_untrusted_and_runs_nothing(cos: Cos, programs: Pat
     first = answer.document["outcomes"][0]
     assert first["status"] == "refused"
     assert "cos adapters trust command" in first["refusal"]["reason"]
+    assert answer.err.startswith("cos: note: untrusted: adapter 'command'"), (
+        "another would take the work unsaid"
+    )
     assert not (programs / "ran").exists()
 
 

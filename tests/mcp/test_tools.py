@@ -158,7 +158,7 @@ async def test_a_malformed_file_is_reported_and_left(tools: Tools, tiered: Tiere
         ({"action": "set", "presets": {"night": {"reviewer": {"efort": "low"}}}}, "did you mean 'effort'?"),
         ({"action": "set", "max_parallel": "3"}, "max_parallel: Expected int"),
         ({"action": "sett"}, "did you mean 'set'?"),
-        ({}, "missing required field action"),
+        ({}, "the field 'action' is missing"),
     ],
 )
 async def test_arguments_that_do_not_fit_say_what_would(

@@ -79,7 +79,10 @@ async def test_a_change_between_the_reading_and_the_writing_wins(
 
 @pytest.mark.parametrize(
     ("profile", "says"),
-    [("reviwer", "did you mean 'reviewer'"), ("analyst", "names no adapter for 'analyst'")],
+    [
+        ("reviwer", "did you mean 'reviewer'"),
+        ("analyst", "`cos supervision set --role analyst --role-adapter ADAPTER`"),
+    ],
 )
 async def test_a_role_that_is_none_or_names_no_adapter_is_said(
     role: ProfileSwitch, profile: str, says: str

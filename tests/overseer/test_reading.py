@@ -108,7 +108,7 @@ def test_a_models_own_slashes_stay_in_it() -> None:
 
 
 def test_it_is_looked_for_beside_the_hermes_configuration(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--config FILE names another"):
+    with pytest.raises(ConfigError, match="--config FILE` takes another"):
         find_config(None, {"HERMES_HOME": str(tmp_path)})
     file = tmp_path / "supervisor.yaml"
     file.write_bytes(SEED_FILE.read_bytes())

@@ -1,7 +1,7 @@
 """Is an adapter's runtime here, new enough and ready, and what can it do: the answer for a person.
 
-The version command is the only thing that is run, and only where the adapter is trusted: a project's own
-adapter may name any program.
+Its module is imported and its version command run, and nothing else, and only where the adapter is trusted: a
+project's own adapter may name any program.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import msgspec
 
 from custodes.adapters.descriptor import CAPABILITIES, Cli, Descriptor
+from custodes.adapters.errors import AdapterError
 from custodes.adapters.process import ProgramError, base_environment, run_program
 from custodes.adapters.registry import Registry
 
@@ -69,6 +70,11 @@ async def check(registry: Registry, adapter: str) -> AdapterCheck:
     if found.cli is not None and program and readiness.code != "untrusted":
         version, problem = await _version(found, found.cli, program)
         problems += [problem] if problem else []
+    if found.can("dispatch") and readiness.code != "untrusted":
+        try:
+            registry.runtime(adapter)
+        except AdapterError as error:
+            problems.append(str(error))
     if adapter not in registry.agents:
         problems.append("it is not in .coding-os.yaml::agents; name it there to let it have work")
     if not found.can("dispatch"):

@@ -3,7 +3,8 @@
 The fingerprint is what an auth or configuration failure is remembered by: the adapter
 stays unavailable until it changes. It looks at the program's file, the login's files and whether
 variables are set, never at a content or a secret; so a key that is replaced by another key changes
-nothing here, and an operator's clear is what says "try again".
+nothing here, and an operator's clear is what says "try again". Of a project's own adapter it also
+holds the digest that was trusted.
 """
 
 from __future__ import annotations
@@ -33,13 +34,17 @@ class ReadinessState(msgspec.Struct, frozen=True, kw_only=True):
     code: Code = ""
 
 
-def readiness_of(descriptor: Descriptor, environ: Mapping[str, str]) -> ReadinessState:
-    """The state of an adapter that may be used (trust is the registry's question, asked before)."""
+def readiness_of(descriptor: Descriptor, environ: Mapping[str, str], digest: str = "") -> ReadinessState:
+    """The state of an adapter that may be used (trust is the registry's question, asked before).
+
+    :param digest: of its folder, where that is the project's own: mending its module is a change of it.
+    """
     names = [descriptor.cli.binary] if descriptor.cli else []
     names += [model.argv[0] for model in descriptor.models if model.argv]
     found = {name: find_program(name, environ.get("PATH")) for name in names}
     code, reason = _problem(descriptor, environ, found)
-    looked_at = (reason, msgspec.json.encode(descriptor).decode(), *_looked_at(descriptor, environ, found))
+    looked_at = [reason, msgspec.json.encode(descriptor).decode(), *_looked_at(descriptor, environ, found)]
+    looked_at += [digest] if digest else []
     return ReadinessState(ready=not reason, reason=reason, code=code, fingerprint=_fingerprint(looked_at))
 
 

@@ -109,12 +109,12 @@ class Registry:
         """Whether it could be called now. Stats only: no program is run and nothing imported."""
         try:
             found = self.descriptor(adapter)
-            self._require_trust(found)
+            digest = self._require_trust(found)
         except UntrustedError as error:
             return ReadinessState(ready=False, code="untrusted", reason=f"untrusted: {error}")
         except AdapterError as error:
             return ReadinessState(ready=False, code="error", reason=str(error))
-        return readiness_of(found, os.environ)
+        return readiness_of(found, os.environ, digest)
 
     def runtime(self, adapter: str) -> Runtime:
         """The adapter's runtime, its dispatch module imported at the first call.

@@ -87,7 +87,7 @@ async def check(
 ) -> int:
     """Check one adapter: is its program here and new enough, is it ready, what can it not do.
 
-    Its version command is run where it is trusted. --live goes past the breaker and
+    Its module is imported and its version command run where it is trusted. --live goes past the breaker and
     changes no health. Exit code 1 where something must be mended first.
     """
     from custodes.adapters.check import check as look

@@ -142,6 +142,8 @@ def session_adapter(project: Path, named: str) -> str:
     for agent in registry.agents:
         if agent in registry.errors:
             complain(f"cos: note: {registry.errors[agent]}")
+        elif (readiness := registry.readiness(agent)).code == "untrusted":  # a change of it ends the trust
+            complain(f"cos: note: {readiness.reason}")
     if not named:
         return ""
     registry.descriptor(named)

@@ -62,8 +62,8 @@ def find_config(stated: Path | None, environ: Mapping[str, str]) -> Path:
     except OSError as error:  # a name too long, or a folder that may not be looked into
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
     if not found:
-        how = "" if stated else "; --config FILE names another, and docs/overseer.md has one to start from"
-        raise ConfigError(f"there is no {file}{how}")
+        how = "`cos overseer … --config FILE` takes another, and docs/overseer.md has one to start from"
+        raise ConfigError(f"there is no {file}" if stated else f"there is no {file}; {how}")
     return file
 
 

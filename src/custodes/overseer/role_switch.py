@@ -63,5 +63,8 @@ def _setting(profile: str, snapshot: Snapshot) -> ProfileSetting:
     policy = snapshot.policy
     target = policy.orchestrator if profile == ORCHESTRATOR else policy.roles.get(profile)
     if target is None or not target.adapter:
-        raise SwitchError(f"the policy names no adapter for '{profile}'; `cos supervision set` does")
+        option = "--orchestrator-adapter" if profile == ORCHESTRATOR else f"--role {profile} --role-adapter"
+        raise SwitchError(
+            f"the policy names no adapter for '{profile}'; `cos supervision set {option} ADAPTER` does"
+        )
     return ProfileSetting(model=target.model, provider=target.adapter)

@@ -12,6 +12,7 @@ import msgspec
 from custodes.adapters.errors import instead
 
 T = TypeVar("T", bound=msgspec.Struct)
+_LACKING = "Object missing required field "
 
 
 class ArgumentsError(ValueError):
@@ -60,11 +61,11 @@ def read(call: type[T], arguments: Mapping[str, Any] | None) -> T:
     try:
         return msgspec.convert(given, call)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at ")
-        where = place.strip("`").removeprefix("$").lstrip(".")
-        raise ArgumentsError(
-            f"{where}: {said.replace('`', '')}" if where else said.replace("`", "")
-        ) from None
+        said, _, place = str(error).replace("`", "").partition(" - at ")
+        where = place.removeprefix("$").lstrip(".")
+        if said.startswith(_LACKING):
+            said = f"the field '{said.removeprefix(_LACKING)}' is missing"
+        raise ArgumentsError(f"{where}: {said}" if where else said) from None
 
 
 def _unknown(schema: Mapping[str, Any], value: Any, where: str) -> Iterator[str]:
