@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -20,13 +19,12 @@ from custodes.cli.report import report_of, write_report
 from custodes.cli.tree import View
 from custodes.policy.settings import Settings
 from custodes.policy.trigger import applies
+from custodes.signals import heeding_signals
 from custodes.store import StoreError
 from custodes.supervision.plans.checkpoints import PlanRow
 from custodes.supervision.plans.plan_run import Begun, PlanEnd
 from custodes.supervision.plans.plan_view import PlanView
 from custodes.supervision.record.record_file import RecordFile
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Ask = Callable[[Conversation, Begun], Awaitable[Sequence[Outcome] | PlanEnd]]
 """Asks for the work, and tells of a plan once it is on record."""
@@ -56,7 +54,6 @@ async def conduct(
 async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Format, conversation: str) -> int:
     view = View(name, form)
     started = time.monotonic()
-    ended_by: list[int] = []
     end: Sequence[Outcome] | PlanEnd | None = None
     plan_run = ""
 
@@ -65,30 +62,25 @@ async def _conduct(project: Path, name: str, ask: Ask, adapter: str, form: Forma
         plan_run = row.id
         view.tell(f"plan run {plan_run}: if it is cut short, `cos run --resume {plan_run}` goes on with it")
 
-    async with anyio.create_task_group() as group:
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
-            work = anyio.CancelScope()
+    work = anyio.CancelScope()
 
-            async def listen() -> None:
-                async for number in signals:
-                    if ended_by:
-                        complain("cos: already ending every child; this takes a few seconds at most")
-                    ended_by.append(number)
-                    work.cancel()
+    def cancel() -> None:
+        if work.cancel_called:
+            complain("cos: already ending every child; this takes a few seconds at most")
+        work.cancel()
 
-            group.start_soon(listen)
-            with work:
-                async with view.shown():
-                    try:
-                        async with (
-                            Supervision(project=project, observer=view.observe) as supervision,
-                            supervision.conversation(conversation, adapter=adapter) as parent,
-                        ):
-                            end = await ask(parent, begun)
-                            conversation = parent.recorded_as
-                    finally:
-                        view.close()
-            group.cancel_scope.cancel()
+    async with heeding_signals(cancel) as ended_by:
+        with work:
+            async with view.shown():
+                try:
+                    async with (
+                        Supervision(project=project, observer=view.observe) as supervision,
+                        supervision.conversation(conversation, adapter=adapter) as parent,
+                    ):
+                        end = await ask(parent, begun)
+                        conversation = parent.recorded_as
+                finally:
+                    view.close()
 
     cancelled = bool(ended_by) and end is None
     plan_end = end if isinstance(end, PlanEnd) else None

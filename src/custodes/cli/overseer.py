@@ -22,6 +22,7 @@ from custodes.cli.output import (
     write,
     write_json,
 )
+from custodes.signals import heeding_signals
 
 if TYPE_CHECKING:
     from custodes.overseer.config import Config
@@ -38,7 +39,6 @@ ConfigOption = Annotated[
     Parameter(name="--config", help="supervisor.yaml; the one beside Hermes's configuration if not given."),
 ]
 _DRY = Parameter(name="--dry-run", negative=(), help="Ask and decide; switch nothing and open no incident.")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @app.command
@@ -60,26 +60,17 @@ async def run(
     from custodes.overseer import daemon, notice
     from custodes.overseer.holder import AlreadyRunning
 
-    ended_by: list[int] = []
-
     def observer(event: str, incident: Incident) -> None:
         complain(f"{event}: {plain(notice.line(event, incident))}")
 
-    async with anyio.create_task_group() as group:
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+    def started() -> None:
+        dry = ", a dry run" if found.dry_run else ""
+        providers = len(found.providers)
+        write(f"watching {providers} providers for {len(found.fallback_matrix)} profiles{dry}")
 
-            async def listen() -> None:
-                async for number in signals:
-                    ended_by.append(number)
-                    group.cancel_scope.cancel()
-
-            group.start_soon(listen)
-
-            def started() -> None:
-                dry = ", a dry run" if found.dry_run else ""
-                providers = len(found.providers)
-                write(f"watching {providers} providers for {len(found.fallback_matrix)} profiles{dry}")
-
+    watch = anyio.CancelScope()
+    async with heeding_signals(watch.cancel) as ended_by:
+        with watch:
             try:
                 await daemon.run(project, found, observer=observer, started=started)
             except AlreadyRunning as error:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 import socket
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-import anyio
 import h11
 import msgspec
 import uvicorn
@@ -18,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from custodes.hub.access import Access, authority, is_loopback
 from custodes.hub.app import make_app
 from custodes.hub.hub import open_hub
+from custodes.signals import heeding_signals
 
 GRACE_S = 2
 """What a request in flight has to end by itself when the Hub ends, in seconds. Streams end at once."""
@@ -28,8 +27,6 @@ BACKLOG = 64
 HEAD_S = 10.0
 """How long the head of a request may take to come, in seconds: from a connection's beginning, or from the
 head's first byte where it follows another request."""
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class AddressError(OSError):
@@ -122,8 +119,7 @@ async def serve(project: Path, bound: socket.socket, access: Access, trace_url: 
 
     :raises TraceLinkError: as :func:`~custodes.hub.hub.open_hub`.
     """
-    ended_by: int | None = None
-    async with open_hub(project, access, trace_url=trace_url) as hub, anyio.create_task_group() as group:
+    async with open_hub(project, access, trace_url=trace_url) as hub:
         config = uvicorn.Config(
             make_app(hub),
             http=_Connection,
@@ -136,16 +132,11 @@ async def serve(project: Path, bound: socket.socket, access: Access, trace_url: 
             timeout_graceful_shutdown=GRACE_S,
         )
         server = _Server(config)
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
 
-            async def listen_for_the_end() -> None:
-                nonlocal ended_by
-                async for number in signals:
-                    ended_by = ended_by or number
-                    hub.views.closing.set()
-                    server.should_exit = True
+        def end() -> None:
+            hub.views.closing.set()
+            server.should_exit = True
 
-            group.start_soon(listen_for_the_end)
+        async with heeding_signals(end) as ended_by:
             await server.serve(sockets=[bound])
-            group.cancel_scope.cancel()
-    return ended_by
+    return ended_by[0] if ended_by else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from custodes.overseer.by_hand import SwitchRefused
 from custodes.overseer.reading import ConfigError
 from custodes.policy.arguments import ArgumentsError, schema_of
 from custodes.policy.settings import SettingsError
+from custodes.signals import heeding_signals
 from custodes.store import StoreError
 from custodes.supervision.asks.operator_ask import OperatorError
 from custodes.supervision.record.audit import AuditError
@@ -37,7 +37,6 @@ the runtime and the model; cos_supervision_config shows it. A refusal states whi
 seconds until the soonest recovers: wait that long or go on without, and do not ask again before. An outcome \
 of status "unknown" may have had an effect: look before you have it done again."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (ArgumentsError, "arguments"),
     (SettingsError, "settings"),
@@ -58,30 +57,18 @@ async def serve(project: Path, *, adapter: str = "") -> int | None:
 
     :param adapter: the runtime that the session itself runs on; the first ready one where empty.
     """
-    ended_by: int | None = None
-    watch = Watch()
-    async with anyio.create_task_group() as group:
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
-            work = anyio.CancelScope()
-
-            async def listen() -> None:
-                nonlocal ended_by
-                async for number in signals:
-                    ended_by = ended_by or number
-                    work.cancel()
-
-            group.start_soon(listen)
-            with work:
-                async with (
-                    Supervision(project, observer=watch.observe) as supervision,
-                    supervision.conversation(f"mcp-{secrets.token_hex(8)}", adapter=adapter) as parent,
-                    standard_streams() as (lines, writer),
-                    stdio_server(lines, writer) as (incoming, outgoing),  # type: ignore[arg-type]  # all it uses
-                ):
-                    server = make_server(Tools(supervision, parent))
-                    await server.run(incoming, outgoing, server.create_initialization_options())
-            group.cancel_scope.cancel()
-    return ended_by
+    watch, work = Watch(), anyio.CancelScope()
+    async with heeding_signals(work.cancel) as ended_by:
+        with work:
+            async with (
+                Supervision(project, observer=watch.observe) as supervision,
+                supervision.conversation(f"mcp-{secrets.token_hex(8)}", adapter=adapter) as parent,
+                standard_streams() as (lines, writer),
+                stdio_server(lines, writer) as (incoming, outgoing),  # type: ignore[arg-type]  # all it uses
+            ):
+                server = make_server(Tools(supervision, parent))
+                await server.run(incoming, outgoing, server.create_initialization_options())
+    return ended_by[0] if ended_by else None
 
 
 def make_server(tools: Tools) -> Server[dict[str, Any]]:
