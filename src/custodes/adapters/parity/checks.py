@@ -65,6 +65,8 @@ async def in_a_flood(before: int, after: int, subject: Subject, folder: Path) ->
     stage = msgspec.structs.replace(set_stage(subject, folder), noise=(before, after))
     watched = max(before, after) >= MUCH
     if watched:
+        # What an adapter loads for its first dispatch is not the flood's.
+        await dispatch(subject, "limit", set_stage(subject, folder / "first"))
         tracemalloc.start()
     try:
         came = await dispatch(subject, "limit", stage)
