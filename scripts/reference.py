@@ -57,7 +57,7 @@ def is_ours(member: griffe.Object | griffe.Alias) -> bool:
 
 def markdown(docstring: str) -> str:
     """A docstring's words: its fields as a list, its cross references as code."""
-    text = re.sub(r"\s*\((seeds?|design)\b[^)]*\)", "", docstring)  # sources are for who changes the code
+    text = re.sub(r"\s*\(seed\b[^)]*\)", "", docstring)  # sources are for who changes the code
     text = re.sub(r":\w+:`~?\.*([^`]+)`", r"`\1`", text)
     text = re.sub(r"``([^`]+)``", r"`\1`", text)
     text = re.sub(r"^:param (\w+):", r"- **`\1`**:", text, flags=re.MULTILINE)

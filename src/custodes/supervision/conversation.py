@@ -175,6 +175,8 @@ class Conversation:
         restart of the tree above it, which is waited for. It takes children as this returns.
 
         :raises ActorError: the tree has stopped for good, or the conversation has ended.
+
+        :meta private: for what starts them
         """
         if self._children is not None and self._children.running:
             return self._children
@@ -189,7 +191,10 @@ class Conversation:
             return self._children
 
     def span(self, tree: Tree) -> SpanHandle:
-        """Begun by the first supervised work: a conversation without any has no span."""
+        """Begun by the first supervised work: a conversation without any has no span.
+
+        :meta private: for what happens in it
+        """
         if self._span is None:
             self._span = tree.services.tracer.conversation(self.id)
         return self._span

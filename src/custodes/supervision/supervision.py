@@ -129,6 +129,8 @@ class Supervision:
 
         :raises SettingsError: the settings cannot be read.
         :raises StoreError: its store cannot be opened. In either case the next one to ask tries again.
+
+        :meta private: for the work of its conversations
         """
         if self._tree is not None:
             return self._tree
@@ -140,20 +142,29 @@ class Supervision:
             return self._tree
 
     def events_of(self, conversation: str) -> EventLog:
-        """The log of a conversation that is running: one, however many handles it has."""
+        """The log of a conversation that is running: one, however many handles it has.
+
+        :meta private: for its conversations
+        """
         log = self._logs.get(conversation)
         if log is None:
             log = self._logs[conversation] = EventLog(conversation, self._events_kept)
         return log
 
     def close_events(self, log: EventLog) -> None:
-        """Its conversation has ended. One of the same id that begins later has a log of its own."""
+        """Its conversation has ended. One of the same id that begins later has a log of its own.
+
+        :meta private: for its conversations
+        """
         log.close()
         if self._logs.get(log.conversation) is log:
             del self._logs[log.conversation]
 
     def emit(self, event: type[Event], conversation: str, run_id: str, **fields: object) -> None:
-        """Tell whoever listens; where nobody does, no event is made."""
+        """Tell whoever listens; where nobody does, no event is made.
+
+        :meta private: for what happens in its conversations
+        """
         log = self._logs.get(conversation)
         if self._observer is None and (log is None or not log.listened):
             return
