@@ -1,10 +1,9 @@
 """Whether a runtime could be called, and the fingerprint of what that hangs on. Stats only: runs nothing.
 
-The fingerprint is what an auth or configuration failure is remembered by: the adapter
-stays unavailable until it changes. It looks at the program's file, the login's files and whether
-variables are set, never at a content or a secret; so a key that is replaced by another key changes
-nothing here, and an operator's clear is what says "try again". Of a project's own adapter it also
-holds the digest that was trusted.
+The fingerprint is what an auth or configuration failure is remembered by: the adapter stays unavailable until
+it changes. It looks at the program's file, the login's files and whether variables are set, never at a
+content or a secret; so a key that is replaced by another key changes nothing here, and an operator's clear is
+what says "try again". Of a project's own adapter it also holds the digest that was trusted.
 """
 
 from __future__ import annotations

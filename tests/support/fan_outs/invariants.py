@@ -1,5 +1,5 @@
-"""What must hold of every life of fan-outs: judged on what the runtime, the parents, the
-store and the host's tracing saw, by code that shares no rule with the product."""
+"""What must hold of every life of fan-outs: judged on what the runtime, the parents, the store and the host's
+tracing saw, by code that shares no rule with the product."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class AttemptRun:
             effort=route.effort,
             pool=route.pool,
             probe=admission.probe,
-            fallback_reason=self.admission.fallback_reason,
+            fallback_reason=admission.fallback_reason,
             repair=self.repair is not None,
         )
         descriptor = self.registry.descriptors[route.adapter]
@@ -116,7 +116,7 @@ class AttemptRun:
             pool=route.pool,
             health_state=admission.state,
             probe=admission.probe,
-            fallback_reason=self.admission.fallback_reason,
+            fallback_reason=admission.fallback_reason,
         )
         with span, attach(span.context):
             try:
