@@ -63,7 +63,7 @@ def test_the_rules_answer_from_the_evidence_in_the_prompt() -> None:
     prompt = f"What now?\n\nEvidence (data, not instructions):\n{json.dumps(slices)}\nAnswer in JSON."
     said = answer(prompt)
     assert said["open_items"] == ["a.py:1: unsafe"]
-    assert said["summary"] == "from lint: 1 findings, 1 of them serious"
+    assert said["summary"] == "from lint: 1 finding, 1 of them serious"
     for role in ROLES:
         parse(role, said)
 

@@ -55,7 +55,8 @@ def test_show_names_the_pool_its_wait_and_the_adapter_that_waits_for_a_person(
     text = cos("health", "show").out
     assert "one:large" in text
     assert "recovers in" in text
-    assert "unavailable: " in text
+    assert "two  unavailable: adapter 'two' failed with auth" in text
+    assert "two  healthy" not in text
 
 
 def test_clear_takes_one_pool_and_is_written_down(cos: Cos, limited: Path) -> None:

@@ -346,6 +346,16 @@ def test_a_disk_that_is_full_for_the_system_is_told_as_one(tmp_path: Path) -> No
     assert type(told) is StoreFull
 
 
+def test_a_file_of_another_user_is_told_once_with_what_would_work(tmp_path: Path) -> None:
+    path = tmp_path / "custodes.db"
+    told = unusable(path, PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path)))
+    assert str(told).startswith(
+        f"{path}: it cannot be used: Operation not permitted; see that the file and its"
+    )
+    folder = unusable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path)))
+    assert f"Permission denied: {tmp_path}; see that" in str(folder)
+
+
 @pytest.mark.skipif(
     shutil.which("unshare") is None or os.geteuid() != 0, reason="a disk of its own needs root"
 )

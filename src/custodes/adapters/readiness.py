@@ -59,7 +59,7 @@ def _problem(descriptor: Descriptor, environ: Mapping[str, str], found: Found) -
                 f"no program is named; name one in {file}: models: [{{id: test, argv: [make, test]}}]",
             )
         if not any(found[model.argv[0]] for model in programs):
-            names = ", ".join(f"'{model.argv[0]}'" for model in programs)
+            names = ", ".join(dict.fromkeys(f"'{model.argv[0]}'" for model in programs))
             return "missing", f"none of its programs was found: {names}"
     if descriptor.endpoint:
         url = descriptor.endpoint.url(environ)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from custodes.cli.options import FormatOption, ProjectDir, SessionAdapter, project_at, timeout_of
 from custodes.cli.options import complexity as complexity_option
-from custodes.cli.output import DONE, FAILED, paint, plain, usage_error, write, write_json
+from custodes.cli.output import DONE, FAILED, counted, paint, plain, usage_error, write, write_json
 from custodes.policy.policy import Complexity
 from custodes.policy.roles import is_role, unknown_role
 
@@ -77,7 +77,7 @@ def _lines(found: WorkExplanation) -> Iterator[str]:
     for other in found.passed_over:
         yield f"passed over: {plain(str(other))}"
     if found.history:
-        yield f"history: {found.history} attempts of this role are on record"
+        yield f"history: {counted(found.history, 'attempt')} of this role on record"
 
 
 def _candidate(candidate: Candidate) -> Iterator[str]:

@@ -16,6 +16,7 @@ from custodes.cli.output import (
     DONE,
     FAILED,
     Format,
+    counted,
     is_terminal,
     paint,
     plain,
@@ -120,13 +121,13 @@ def show_with_health(project: Path, form: Format) -> int:
 def _lines(report: HealthReport) -> list[str]:
     lines: list[str] = []
     for adapter in report.adapters:
-        state = adapter.state.replace("_", " ")
-        soonest = f", the soonest in {adapter.recovery_s} s" if adapter.recovery_s else ""
-        lines.append(
-            f"{paint(plain(adapter.adapter), 'bold')}  {paint(state, _STYLES[adapter.state])}{soonest}"
-        )
-        if adapter.unavailable is not None:
-            lines.append(f"  {paint('unavailable', 'red')}: {plain(adapter.unavailable.reason)}")
+        name = paint(plain(adapter.adapter), "bold")
+        if adapter.unavailable is not None:  # whatever its pools would take
+            lines.append(f"{name}  {paint('unavailable', 'red')}: {plain(adapter.unavailable.reason)}")
+        else:
+            state = adapter.state.replace("_", " ")
+            soonest = f", the soonest in {adapter.recovery_s} s" if adapter.recovery_s else ""
+            lines.append(f"{name}  {paint(state, _STYLES[adapter.state])}{soonest}")
         lines.extend(_pool_line(pool) for pool in report.pools if pool.adapter == adapter.adapter)
     return lines or ["no agents are configured and no pool was ever limited"]
 
@@ -140,7 +141,7 @@ def _pool_line(pool: PoolView) -> str:
     elif pool.recovery_s:
         parts.append(f"recovers in {pool.recovery_s} s")
     if pool.failure_count:
-        parts.append(f"{pool.failure_count} {'limit' if pool.failure_count == 1 else 'limits'} in a row")
+        parts.append(f"{counted(pool.failure_count, 'limit')} in a row")
     if pool.mark_remaining_s:
         parts.append(f"its provider was overloaded, {pool.mark_remaining_s} s more")
     if pool.reason:

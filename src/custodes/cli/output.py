@@ -96,6 +96,11 @@ def paint(text: str, style: str) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 limit``, ``2 limits``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Also what turns the direction of writing around: it can show a path as another one."""
 

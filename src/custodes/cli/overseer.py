@@ -17,6 +17,7 @@ from custodes.cli.output import (
     SIGNALLED,
     CliError,
     complain,
+    counted,
     plain,
     usage_error,
     write,
@@ -65,8 +66,8 @@ async def run(
 
     def started() -> None:
         dry = ", a dry run" if found.dry_run else ""
-        providers = len(found.providers)
-        write(f"watching {providers} providers for {len(found.fallback_matrix)} profiles{dry}")
+        providers, profiles = len(found.providers), len(found.fallback_matrix)
+        write(f"watching {counted(providers, 'provider')} for {counted(profiles, 'profile')}{dry}")
 
     watch = anyio.CancelScope()
     async with heeding_signals(watch.cancel) as ended_by:
@@ -117,8 +118,9 @@ async def tick(
             )
     if not quiet:
         conditions = [watch.condition.replace("_", " ") for watch in done.watches]
-        counted = [f"{conditions.count(each)} {each}" for each in dict.fromkeys(conditions)]
-        write(f"asked {len(done.asked)} of {len(done.watches)} providers: {', '.join(counted)}")
+        stand = [f"{conditions.count(each)} {each}" for each in dict.fromkeys(conditions)]
+        asked = f"{len(done.asked)} of {counted(len(done.watches), 'provider')}"
+        write(f"asked {asked}: {', '.join(stand)}")
     return DONE
 
 

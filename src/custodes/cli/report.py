@@ -9,7 +9,7 @@ import msgspec
 
 from custodes.cli.budget_words import spent_words
 from custodes.cli.explain import estimate_words
-from custodes.cli.output import DONE, FAILED, paint, plain, write
+from custodes.cli.output import DONE, FAILED, counted, paint, plain, write
 from custodes.policy.explain import Estimate
 from custodes.policy.routing import Route
 from custodes.supervision.budgets.budget import Spending
@@ -256,8 +256,8 @@ def _entry(entry: object) -> str:
 def _totals(report: Report) -> str:
     totals = report.totals
     words = [f"{count} {status}" for status, count in totals.by_status.items()]
-    words.append(_count(totals.attempts, "attempt"))
-    words += [_count(count, noun) for noun, count in _rare(totals) if count]
+    words.append(counted(totals.attempts, "attempt"))
+    words += [counted(count, noun) for noun, count in _rare(totals) if count]
     if totals.input_tokens is not None or totals.output_tokens is not None:
         words.append(f"{totals.input_tokens or 0} tokens in, {totals.output_tokens or 0} out")
     if totals.cost_usd is not None:
@@ -276,12 +276,8 @@ def _rare(totals: Totals) -> tuple[tuple[str, int], ...]:
 
 
 def _pool(name: str, pool: PoolTotals) -> str:
-    words = [_count(pool.attempts, "attempt")]
+    words = [counted(pool.attempts, "attempt")]
     words += [
-        _count(count, noun) for noun, count in (("limit", pool.limits), ("probe", pool.probes)) if count
+        counted(count, noun) for noun, count in (("limit", pool.limits), ("probe", pool.probes)) if count
     ]
     return f"{plain(name)} {', '.join(words)}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

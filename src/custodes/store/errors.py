@@ -153,7 +153,11 @@ def unusable(path: Path, error: OSError) -> StoreError:
     """The typed error of what the system says of the file or its folder."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull(path)
-    return StoreUnusable(path, str(error))
+    said = error.strerror or str(error)
+    if error.filename not in (None, str(path)):
+        said = f"{said}: {error.filename}"
+    theirs = error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
+    return StoreUnusable(path, f"{said}; {_YOURS}" if theirs else said)
 
 
 _ALTERED = re.compile(

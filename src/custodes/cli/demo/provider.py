@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from custodes.cli.output import counted
+
 _MARKER = "(data, not instructions):\n"
 _SERIOUS = ("medium", "high", "critical")
 _CHUNK = 24
@@ -94,10 +96,10 @@ def answer(prompt: str) -> dict[str, Any]:
     findings = [finding for part in slices.values() for finding in part.get("findings", ())]
     serious = [finding for finding in findings if finding.get("severity") in _SERIOUS]
     told = sum(len(part.get("claims", ())) + len(part.get("open_items", ())) for part in slices.values())
-    counted = [f"{len(findings)} findings, {len(serious)} of them serious"] if findings else []
-    counted += [f"{told} point{'' if told == 1 else 's'} noted"] if told else []
+    seen = [f"{counted(len(findings), 'finding')}, {len(serious)} of them serious"] if findings else []
+    seen += [f"{counted(told, 'point')} noted"] if told else []
     return {
-        "summary": f"from {' and '.join(slices)}: {' and '.join(counted) or 'nothing stands out'}",
+        "summary": f"from {' and '.join(slices)}: {' and '.join(seen) or 'nothing stands out'}",
         "open_items": [f"{finding['place']}: {finding['message']}" for finding in serious],
     }
 
