@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from custodes import Supervision
+from custodes import FanOut, Supervision
 from custodes.adapters.port import (
     DispatchRequest,
     DispatchResult,
@@ -41,44 +43,46 @@ class Asker:
         return await scripted.answer(request, progress)
 
 
+@asynccontextmanager
+async def fanning_out(project: Path, conversation: str = "c") -> AsyncIterator[FanOut]:
+    """A host with a fan-out of that conversation."""
+    with anyio.fail_after(60):
+        async with (
+            Supervision(project) as supervision,
+            supervision.conversation(conversation) as parent,
+            parent.fan_out() as fan,
+        ):
+            yield fan
+
+
 @pytest.mark.parametrize("by_api", [True, False])
 async def test_a_child_is_cancelled_from_a_page_and_its_sibling_goes_on(
     page: Browser, pair: Path, by_api: bool
 ) -> None:
     hang = scripted.Hang()
     scripted.SCRIPTS[str(pair)].acts.append(hang)
-    with anyio.fail_after(60):
-        async with (
-            Supervision(pair) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            child = fan.start(REVIEW)
-            await hang.begun.wait()
-            fan.start(REVIEW)
-            assert f'value="{child.run_id}"' in (await page.get("/conversations/c")).text
-            if by_api:
-                answer = await page.call("POST", f"/api/runs/{child.run_id}/cancel")
-                assert [run["status"] for run in answer.json()["runs"]] == ["cancelled"]
-            else:
-                fields = {"target": child.run_id, "back": "/conversations/c"}
-                answer = await page.post("/runs/cancel", fields, script=False)
-                assert (answer.status_code, answer.headers["location"]) == (303, "/conversations/c")
+    async with fanning_out(pair) as fan:
+        child = fan.start(REVIEW)
+        await hang.begun.wait()
+        fan.start(REVIEW)
+        assert f'value="{child.run_id}"' in (await page.get("/conversations/c")).text
+        if by_api:
+            answer = await page.call("POST", f"/api/runs/{child.run_id}/cancel")
+            assert [run["status"] for run in answer.json()["runs"]] == ["cancelled"]
+        else:
+            fields = {"target": child.run_id, "back": "/conversations/c"}
+            answer = await page.post("/runs/cancel", fields, script=False)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/conversations/c")
     assert [outcome.status for outcome in fan.outcomes] == ["cancelled", "done"]
 
 
 async def test_a_conversation_is_cancelled_by_its_id_whatever_that_holds(page: Browser, pair: Path) -> None:
     hang = scripted.Hang()
     scripted.SCRIPTS[str(pair)].acts.append(hang)
-    with anyio.fail_after(60):
-        async with (
-            Supervision(pair) as supervision,
-            supervision.conversation("team/7") as parent,
-            parent.fan_out() as fan,
-        ):
-            fan.start(REVIEW)
-            await hang.begun.wait()
-            answer = await page.call("POST", "/api/runs/team%2F7/cancel")
+    async with fanning_out(pair, "team/7") as fan:
+        fan.start(REVIEW)
+        await hang.begun.wait()
+        answer = await page.call("POST", "/api/runs/team%2F7/cancel")
     assert [run["status"] for run in answer.json()["runs"]] == ["cancelled"]
 
 
@@ -91,15 +95,10 @@ async def test_what_is_not_on_record_cannot_be_cancelled(page: Browser, pair: Pa
 async def test_a_form_leads_back_to_a_page_of_the_hub_alone(page: Browser, pair: Path, back: str) -> None:
     hang = scripted.Hang()
     scripted.SCRIPTS[str(pair)].acts.append(hang)
-    with anyio.fail_after(60):
-        async with (
-            Supervision(pair) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            fan.start(REVIEW)
-            await hang.begun.wait()
-            answer = await page.post("/runs/cancel", {"target": "c", "back": back}, script=False)
+    async with fanning_out(pair) as fan:
+        fan.start(REVIEW)
+        await hang.begun.wait()
+        answer = await page.post("/runs/cancel", {"target": "c", "back": back}, script=False)
     assert answer.headers["location"] == "/runs"
 
 
@@ -109,27 +108,22 @@ async def test_an_ask_for_leave_is_shown_with_what_it_is_for_and_answered(
 ) -> None:
     asker = Asker("rm -rf <b>build</b>")
     scripted.SCRIPTS[str(pair)].acts.append(asker)
-    with anyio.fail_after(60):
-        async with (
-            Supervision(pair) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            fan.start(REVIEW)
-            await asker.asked.wait()
-            asks: list[dict[str, str]] = []
-            while not asks:  # the row is written a moment after the ask
-                asks = (await page.get("/api/asks")).json()["asks"]
-            for path in ("/runs", "/conversations/c"):
-                shown = (await page.get(path)).text
-                assert "Waiting for you" in shown
-                assert "rm -rf &lt;b&gt;build&lt;/b&gt;" in shown
-            answer = await page.post("/runs/answer", {"ask": asks[0]["id"], "answer": given})
-            assert answer.status_code == 204
-            other = "deny" if given == "allow" else "allow"
-            late = await page.post("/runs/answer", {"ask": asks[0]["id"], "answer": other})
-            assert late.status_code == 409
-            assert f"answered before: {given}, by hub" in late.text
+    async with fanning_out(pair) as fan:
+        fan.start(REVIEW)
+        await asker.asked.wait()
+        asks: list[dict[str, str]] = []
+        while not asks:  # the row is written a moment after the ask
+            asks = (await page.get("/api/asks")).json()["asks"]
+        for path in ("/runs", "/conversations/c"):
+            shown = (await page.get(path)).text
+            assert "Waiting for you" in shown
+            assert "rm -rf &lt;b&gt;build&lt;/b&gt;" in shown
+        answer = await page.post("/runs/answer", {"ask": asks[0]["id"], "answer": given})
+        assert answer.status_code == 204
+        other = "deny" if given == "allow" else "allow"
+        late = await page.post("/runs/answer", {"ask": asks[0]["id"], "answer": other})
+        assert late.status_code == 409
+        assert f"answered before: {given}, by hub" in late.text
     assert asker.answer == given
     assert "Waiting for you" not in (await page.get("/runs")).text
 

@@ -13,7 +13,9 @@ import pytest
 
 from custodes.adapters import Descriptor, DispatchResult, Progress, Registry, Usage
 from custodes.adapters.claude.dispatch import ClaudeRuntime
+from support import said
 from support.replay import FIXTURES, dispatched, replay, showing, stand_in
+from support.said import AUTH, INVALID, OTHER, REFUSED, TIMEOUT, assert_failed
 
 pytestmark = pytest.mark.anyio
 
@@ -22,15 +24,10 @@ RECORDED = FIXTURES / "claude"
 CAPTURES = RECORDED / "captures"
 NOW = datetime(2026, 11, 30, 6, 24, 3, tzinfo=UTC)
 """When the subscription's limits were recorded."""
-LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed", "retry_after_s": None}
-BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed", "retry_after_s": None}
-AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
-SERVER = {"category": "provider", "retryable": True, "outcome": "unknown", "overloaded": False}
+LIMIT = {**said.LIMIT, "retry_after_s": None}
+BILLING = {**said.BILLING, "retry_after_s": None}
+SERVER = {**said.SERVER, "overloaded": False}
 OVERLOADED = {**SERVER, "overloaded": True}
-OTHER = {"category": "provider", "retryable": False, "outcome": "unknown"}
-INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
-TIMEOUT = {"category": "timeout", "retryable": False, "outcome": "unknown"}
-REFUSED = {"category": "unavailable", "retryable": True, "outcome": "known_failed"}
 
 FAILED: dict[str, dict[str, Any]] = {
     "429": {**LIMIT, "retry_after_s": 8},  # 7 s stated, and a pause of its own on top: never too early
@@ -109,8 +106,7 @@ def test_every_capture_is_judged() -> None:
 @pytest.mark.parametrize("case", FAILED)
 async def test_a_capture_reads_as_what_happened(case: str, descriptor: Descriptor, tmp_path: Path) -> None:
     result = await replayed(descriptor, f"captures/{case}", tmp_path)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in FAILED[case]} == FAILED[case]
+    assert_failed(result, FAILED[case])
     assert (result.text, result.structured) == ("", None)
     assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
     assert result.served_model in (None, "claude-sonnet-5")  # a model that only was asked for served nothing
@@ -123,8 +119,7 @@ async def test_a_run_of_this_adapter_reads_as_what_happened(
     said = re.search(r'"resetsAt":(\d+)', (RECORDED / f"{case}.stdout").read_text())
     now = datetime.fromtimestamp(int(said[1]) - 7200, UTC) if said else NOW
     result = await replayed(descriptor, case, tmp_path, clock=lambda: now)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in RAN[case]} == RAN[case]
+    assert_failed(result, RAN[case])
 
 
 async def test_a_limit_is_told_as_a_retry_and_ends_it(descriptor: Descriptor, tmp_path: Path) -> None:
@@ -148,8 +143,7 @@ async def test_a_silent_provider_is_the_supervisors_own_deadline(
     script = f"#!/bin/sh\ncat '{CAPTURES / 'hang.sigTERM'}.stdout'\nexec sleep 60\n"
     here = stand_in(tmp_path, "claude", script)
     result = await dispatched(ClaudeRuntime(descriptor), here, tmp_path, timeout_s=0.5)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in TIMEOUT} == TIMEOUT
+    assert_failed(result, TIMEOUT)
 
 
 @pytest.mark.parametrize("case", [case for case in ANSWERED if case != "structured"])

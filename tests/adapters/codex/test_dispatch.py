@@ -13,7 +13,9 @@ import pytest
 from custodes.adapters import Descriptor, DispatchResult, Progress, Registry, Usage
 from custodes.adapters.codex.dispatch import CodexRuntime
 from custodes.adapters.codex.stream import Stream
+from support import said
 from support.replay import FIXTURES, dispatched, replay, showing, stand_in
+from support.said import AUTH, INVALID, OTHER, REFUSED, SERVER, assert_failed
 
 pytestmark = pytest.mark.anyio
 
@@ -22,13 +24,8 @@ RECORDED = FIXTURES / "codex"
 CAPTURES = RECORDED / "captures"
 NOW = datetime(2026, 11, 30, 6, 24, 3, tzinfo=UTC)
 """When the usage limit "try again at 8:24 AM" was recorded."""
-LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed", "retry_after_s": None}
-BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed", "retry_after_s": None}
-AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
-SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
-OTHER = {"category": "provider", "retryable": False, "outcome": "unknown"}
-INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
-REFUSED = {"category": "unavailable", "retryable": True, "outcome": "known_failed"}
+LIMIT = {**said.LIMIT, "retry_after_s": None}
+BILLING = {**said.BILLING, "retry_after_s": None}
 
 FAILED: dict[str, dict[str, Any]] = {
     "429": LIMIT,  # recorded without that log
@@ -56,7 +53,7 @@ FAILED: dict[str, dict[str, Any]] = {
 }
 RAN: dict[str, dict[str, Any]] = {
     "limit": {**LIMIT, "retry_after_s": 7},  # "retrying … in 6.9998s", in its log
-    "usage_limit": {"category": "capacity", "retryable": True, "outcome": "known_failed"},
+    "usage_limit": said.LIMIT,
     "quota": BILLING,
     "billing": BILLING,
     "auth": AUTH,
@@ -101,8 +98,7 @@ def test_every_capture_is_judged() -> None:
 @pytest.mark.parametrize("case", FAILED)
 async def test_a_capture_reads_as_what_happened(case: str, descriptor: Descriptor, tmp_path: Path) -> None:
     result = await replayed(descriptor, f"captures/{case}", tmp_path)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in FAILED[case]} == FAILED[case]
+    assert_failed(result, FAILED[case])
     assert (result.text, result.structured) == ("", None)
     assert result.native_thread_id == "00000000-0000-4000-8000-000000000001"
 
@@ -112,8 +108,7 @@ async def test_a_run_of_this_adapter_reads_as_what_happened(
     case: str, descriptor: Descriptor, tmp_path: Path
 ) -> None:
     result = await replayed(descriptor, case, tmp_path)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in RAN[case]} == RAN[case]
+    assert_failed(result, RAN[case])
 
 
 @pytest.mark.parametrize(

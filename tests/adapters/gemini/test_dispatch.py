@@ -10,14 +10,10 @@ import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
 from support.replay import FIXTURES, dispatched, replay, stand_in
+from support.said import AUTH, BILLING, INVALID, LIMIT, OTHER, REFUSED, SERVER, assert_failed
 
 pytestmark = pytest.mark.anyio
 
-LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed"}
-AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
-SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
-CUT = {"category": "provider", "retryable": False, "outcome": "unknown"}
-INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
 CAPTURES: dict[str, dict[str, Any]] = {
     # "Please retry in 7.5s" in words, 7 s in the field beside it; both hold.
     "429": {**LIMIT, "retry_after_s": 8},
@@ -25,23 +21,22 @@ CAPTURES: dict[str, dict[str, Any]] = {
     "quota": {**LIMIT, "retry_after_s": None},
     "401": AUTH,
     "403": AUTH,
-    "402": {"category": "unavailable", "retryable": False, "outcome": "known_failed"},
+    "402": BILLING,
     "500": {**SERVER, "overloaded": False},
     "529": {**SERVER, "overloaded": True},
     "ctx400": INVALID,
     "model404": INVALID,
-    "cut": CUT,
-    "malformed": CUT,
-    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+    "cut": OTHER,
+    "malformed": OTHER,
+    "refused": REFUSED,
     # It ends with 0 and nothing said when it is sent a TERM or an INT: no success.
-    "hang": CUT,
-    "hang.default": CUT,
-    "tool_sleep.sigTERM": CUT,
-    "tool_sleep.sigINT": CUT,
+    "hang": OTHER,
+    "hang.default": OTHER,
+    "tool_sleep.sigTERM": OTHER,
+    "tool_sleep.sigINT": OTHER,
 }
 
 
-BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
 RECORDED: dict[str, dict[str, Any]] = {
     "limit": {**LIMIT, "retry_after_s": 7},
     "usage_limit": {**LIMIT, "retry_after_s": 7200},
@@ -52,8 +47,8 @@ RECORDED: dict[str, dict[str, Any]] = {
     "server_error": {**SERVER, "overloaded": False},
     "context": INVALID,
     "unknown_model": INVALID,
-    "cut": CUT,
-    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+    "cut": OTHER,
+    "refused": REFUSED,
 }
 """With ``stream-json``, by `scripts/runtimes record`; its quota's refusal names no quota of a day."""
 
@@ -68,8 +63,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
     result = await dispatched(
         runtime, replay(tmp_path, "gemini", FIXTURES / "gemini" / "captures" / case), tmp_path
     )
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
+    assert_failed(result, CAPTURES[case])
     assert result.text == ""
     assert result.usage is None
 
@@ -79,8 +73,7 @@ async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
     result = await dispatched(runtime, replay(tmp_path, "gemini", FIXTURES / "gemini" / case), tmp_path)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
+    assert_failed(result, RECORDED[case])
     assert result.native_thread_id
 
 

@@ -10,13 +10,10 @@ import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
 from support.replay import FIXTURES, dispatched, replay, stand_in
+from support.said import AUTH, BILLING, INVALID, OTHER, REFUSED, assert_failed
 
 pytestmark = pytest.mark.anyio
 
-AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
-BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
-INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
-CUT = {"category": "provider", "retryable": False, "outcome": "unknown"}
 CAPTURES: dict[str, dict[str, Any]] = {
     "429": {"category": "capacity", "retryable": True, "retry_after_s": 7, "outcome": "known_failed"},
     # "check your plan and billing details": it waits for a person.
@@ -28,10 +25,10 @@ CAPTURES: dict[str, dict[str, Any]] = {
     "529": {"category": "provider", "retryable": True, "outcome": "unknown", "overloaded": True},
     "ctx400": INVALID,
     "model404": INVALID,
-    "cut": CUT,
-    "malformed": CUT,
-    "hang": CUT,
-    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+    "cut": OTHER,
+    "malformed": OTHER,
+    "hang": OTHER,
+    "refused": REFUSED,
 }
 
 
@@ -47,8 +44,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
     result = await dispatched(
         runtime, replay(tmp_path, "hermes", FIXTURES / "hermes" / "captures" / case), tmp_path, seen
     )
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
+    assert_failed(result, CAPTURES[case])
     assert result.text == ""
     assert result.usage is None
     assert "output" not in {each.kind for each in seen}

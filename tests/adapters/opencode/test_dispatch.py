@@ -10,41 +10,36 @@ import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
 from support.replay import FIXTURES, dispatched, replay, stand_in
+from support.said import AUTH, BILLING, INVALID, LIMIT, OTHER, REFUSED, SERVER, TIMEOUT, assert_failed
 
 pytestmark = pytest.mark.anyio
 
-LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed"}
-AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
-INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
-CUT = {"category": "provider", "retryable": False, "outcome": "unknown"}
 SESSION = "ses_ID"
 CAPTURES: dict[str, dict[str, Any]] = {
     "429.default": {**LIMIT, "retry_after_s": 7},
     "429.logs": {**LIMIT, "retry_after_s": 7},
     "401": AUTH,
     "403": AUTH,
-    "402": {"category": "unavailable", "retryable": False, "outcome": "known_failed"},
-    "500.default": {"category": "provider", "retryable": True, "outcome": "unknown"},
+    "402": BILLING,
+    "500.default": SERVER,
     "ctx400": INVALID,
     "model404": INVALID,
-    "hang": {"category": "timeout", "retryable": False, "outcome": "unknown"},
-    "cut": CUT,
-    "malformed": CUT,
-    "refused.default": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
-    "tool_sleep.sigTERM": CUT,
-    "tool_sleep.sigINT": CUT,
+    "hang": TIMEOUT,
+    "cut": OTHER,
+    "malformed": OTHER,
+    "refused.default": REFUSED,
+    "tool_sleep.sigTERM": OTHER,
+    "tool_sleep.sigINT": OTHER,
     # Recorded without its log and ended by hand before it printed a word: nothing to be known.
-    "429": CUT,
-    "500": CUT,
-    "529": CUT,
-    "quota": CUT,
-    "refused": CUT,
+    "429": OTHER,
+    "500": OTHER,
+    "529": OTHER,
+    "quota": OTHER,
+    "refused": OTHER,
 }
 SILENT = {"429", "500", "529", "quota", "refused"}
 
 
-BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
-SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
 RECORDED: dict[str, dict[str, Any]] = {
     "limit": {**LIMIT, "retry_after_s": 7},
     "usage_limit": {**LIMIT, "retry_after_s": None},
@@ -55,8 +50,8 @@ RECORDED: dict[str, dict[str, Any]] = {
     "server_error": SERVER,
     "context": INVALID,
     "unknown_model": INVALID,
-    "cut": CUT,
-    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+    "cut": OTHER,
+    "refused": REFUSED,
 }
 """With its log on standard error, by `scripts/runtimes record`."""
 
@@ -71,8 +66,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
     result = await dispatched(
         runtime, replay(tmp_path, "opencode", FIXTURES / "opencode" / "captures" / case), tmp_path
     )
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
+    assert_failed(result, CAPTURES[case])
     assert result.native_thread_id == (None if case in SILENT else SESSION)
 
 
@@ -81,8 +75,7 @@ async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
     result = await dispatched(runtime, replay(tmp_path, "opencode", FIXTURES / "opencode" / case), tmp_path)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
+    assert_failed(result, RECORDED[case])
     assert result.native_thread_id
 
 

@@ -10,12 +10,10 @@ import pytest
 
 from custodes.adapters import Progress, Registry, Runtime, Usage
 from support.replay import FIXTURES, dispatched, replay, stand_in
+from support.said import AUTH, BILLING, INVALID, LIMIT, OTHER, REFUSED, SERVER, assert_failed
 
 pytestmark = pytest.mark.anyio
 
-AUTH = {"category": "auth", "retryable": False, "outcome": "known_failed"}
-INVALID = {"category": "invalid", "retryable": False, "outcome": "known_failed"}
-CUT = {"category": "provider", "retryable": False, "outcome": "unknown"}
 SESSION = "00000000-0000-4000-8000-000000000001"
 CAPTURES: dict[str, dict[str, Any]] = {
     "429.sj": {
@@ -26,27 +24,24 @@ CAPTURES: dict[str, dict[str, Any]] = {
     },
     "401": AUTH,
     "403": AUTH,
-    "402": {"category": "unavailable", "retryable": False, "outcome": "known_failed"},
+    "402": BILLING,
     "ctx400": INVALID,
     "model404": INVALID,
-    "cut": CUT,
-    "malformed": CUT,
-    "tool_sleep.sigTERM": CUT,
-    "tool_sleep.sigINT": CUT,
+    "cut": OTHER,
+    "malformed": OTHER,
+    "tool_sleep.sigTERM": OTHER,
+    "tool_sleep.sigINT": OTHER,
     # Recorded without its debug log and ended by hand before it printed a word: nothing to be known.
-    "429": CUT,
-    "500": CUT,
-    "529": CUT,
-    "quota": CUT,
-    "refused": CUT,
-    "hang": CUT,
+    "429": OTHER,
+    "500": OTHER,
+    "529": OTHER,
+    "quota": OTHER,
+    "refused": OTHER,
+    "hang": OTHER,
 }
 SILENT = {"429", "500", "529", "quota", "refused", "hang", "tool_sleep.sigTERM", "tool_sleep.sigINT"}
 
 
-LIMIT = {"category": "capacity", "retryable": True, "outcome": "known_failed"}
-BILLING = {"category": "unavailable", "retryable": False, "outcome": "known_failed"}
-SERVER = {"category": "provider", "retryable": True, "outcome": "unknown"}
 RECORDED: dict[str, dict[str, Any]] = {
     "limit": {**LIMIT, "retry_after_s": 7},
     "usage_limit": {**LIMIT, "retry_after_s": None},
@@ -57,8 +52,8 @@ RECORDED: dict[str, dict[str, Any]] = {
     "server_error": SERVER,
     "context": INVALID,
     "unknown_model": INVALID,
-    "cut": CUT,
-    "refused": {"category": "unavailable", "retryable": True, "outcome": "known_failed"},
+    "cut": OTHER,
+    "refused": REFUSED,
 }
 """With its debug log on standard error, by `scripts/runtimes record`."""
 
@@ -74,8 +69,7 @@ async def test_a_capture_reads_as_what_happened(case: str, runtime: Runtime, tmp
     result = await dispatched(
         runtime, replay(tmp_path, "qwen", FIXTURES / "qwen" / "captures" / case), tmp_path, seen
     )
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in CAPTURES[case]} == CAPTURES[case]
+    assert_failed(result, CAPTURES[case])
     assert result.native_thread_id == (None if case in SILENT else SESSION)
     assert result.usage is None
     # It words a provider's failure as if the model had said it: that confirms nothing.
@@ -87,8 +81,7 @@ async def test_a_run_recorded_through_the_adapter_reads_the_same_again(
     case: str, runtime: Runtime, tmp_path: Path
 ) -> None:
     result = await dispatched(runtime, replay(tmp_path, "qwen", FIXTURES / "qwen" / case), tmp_path)
-    assert result.failure is not None
-    assert {field: getattr(result.failure, field) for field in RECORDED[case]} == RECORDED[case]
+    assert_failed(result, RECORDED[case])
     assert result.native_thread_id
 
 
