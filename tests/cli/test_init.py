@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_it_writes_the_agents_it_found_and_the_next_command(
     assert "cos supervision enable" in answer.document["next"]
     found = {one["id"] for one in answer.document["runtimes"] if one["found"]}
     assert set(agents_of(project)) == found >= always_there(project)
+
+
+def test_a_runtime_whose_extra_is_not_installed_is_not_listed_and_says_how_to_add_it(
+    cos: Cos, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_agent("claude-agent-acp", tmp_path, monkeypatch)
+    monkeypatch.setitem(sys.modules, "acp", None)
+    (acp,) = [one for one in cos("init", "--format", "json").document["runtimes"] if one["id"] == "acp"]
+    assert (acp["found"], acp["ready"]) == (False, False)
+    assert "custodes[acp]" in acp["reason"]
+    assert "acp" not in agents_of(project)
 
 
 def test_where_nothing_is_ready_it_says_so_and_what_each_wants(

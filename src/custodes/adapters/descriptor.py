@@ -109,6 +109,8 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
     programs: bool = False
     """It runs the programs its models name (``argv``): at least one of them must be found."""
+    extra: Literal["", "acp"] = ""
+    """The extra of Custodes that it needs, which brings a module of the same name."""
 
 
 class Descriptor(msgspec.Struct, frozen=True, kw_only=True):

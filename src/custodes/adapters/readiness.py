@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -18,8 +19,9 @@ import msgspec
 from custodes.adapters.descriptor import Descriptor, is_loopback, url_problem
 from custodes.adapters.manifest import identity
 from custodes.adapters.program import Program, find_program
+from custodes.extras import missing
 
-Code = Literal["", "error", "untrusted", "missing", "no_program", "no_key", "endpoint"]
+Code = Literal["", "error", "untrusted", "missing", "no_program", "no_key", "endpoint", "no_extra"]
 Found = Mapping[str, Program | None]
 """An adapter's programs, by name; None for one that PATH does not have."""
 
@@ -61,6 +63,8 @@ def _problem(descriptor: Descriptor, environ: Mapping[str, str], found: Found) -
         if not any(found[model.argv[0]] for model in programs):
             names = ", ".join(dict.fromkeys(f"'{model.argv[0]}'" for model in programs))
             return "missing", f"none of its programs was found: {names}"
+    if (extra := descriptor.readiness.extra) and find_spec(extra) is None:
+        return "no_extra", missing("it needs", extra)
     if descriptor.endpoint:
         url = descriptor.endpoint.url(environ)
         if not url:

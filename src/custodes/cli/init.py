@@ -147,8 +147,9 @@ def look(project: Path) -> tuple[Found, ...]:
         else:
             here, reason = True, "runs the programs that the project names"
         readiness = registry.readiness(descriptor.id)
+        reason = readiness.reason if here and not readiness.ready else reason
+        here = here and readiness.code != "no_extra"  # what its runtime is spoken to with is part of it
         ready = here and readiness.ready
-        reason = readiness.reason if here and not ready else reason
         found.append(Found(id=descriptor.id, label=descriptor.label, found=here, ready=ready, reason=reason))
     programs = {one.id for one in registry.descriptors.values() if one.readiness.programs}
     return tuple(sorted(found, key=lambda one: (not one.found, one.id in programs, one.id)))
