@@ -13,6 +13,7 @@ from custodes.adapters import Registry
 from custodes.adapters.descriptor import Capability, Descriptor
 from custodes.supervision.evidence import ReviewerEvidence, parse, schema_for
 from live.harness import Target, drive, targets
+from live.installed import installed
 from support.loopback.answers import TEXT
 
 pytestmark = [pytest.mark.live, pytest.mark.anyio]
@@ -27,10 +28,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(params=sorted(TARGETS))
 def target(request: pytest.FixtureRequest) -> Target:
-    found = TARGETS[request.param]
-    if found.program is None:
-        pytest.skip(f"{found.binary} is not installed: scripts/runtimes install {found.adapter}")
-    return found
+    return installed(TARGETS[request.param])
 
 
 def described(target: Target, project: Path) -> Descriptor:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from live.harness import MATRIX, TRIED_AGAIN, Driven, Target, cancel_during_tool, drive, targets
+from live.installed import installed
 from support.loopback.answers import TEXT
 
 pytestmark = [pytest.mark.live, pytest.mark.anyio]
@@ -23,10 +24,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(params=sorted(TARGETS))
 def target(request: pytest.FixtureRequest) -> Target:
-    found = TARGETS[request.param]
-    if found.program is None:
-        pytest.skip(f"{found.binary} is not installed: scripts/runtimes install {found.adapter}")
-    return found
+    return installed(TARGETS[request.param])
 
 
 @pytest.mark.parametrize("case", MATRIX)

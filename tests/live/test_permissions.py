@@ -9,6 +9,7 @@ import pytest
 
 from custodes.adapters.port import PermissionAnswer, PermissionAsk
 from live.harness import Drive, Driven, Target, drive, targets
+from live.installed import installed
 from support.processes import marked
 
 pytestmark = [pytest.mark.live, pytest.mark.anyio]
@@ -25,10 +26,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(params=sorted(TARGETS))
 def target(request: pytest.FixtureRequest) -> Target:
-    found = TARGETS[request.param]
-    if found.program is None:
-        pytest.skip(f"{found.binary} is not installed: scripts/runtimes install {found.adapter}")
-    return found
+    return installed(TARGETS[request.param])
 
 
 class Person:

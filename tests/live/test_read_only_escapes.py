@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from live.harness import Drive, Target, targets
+from live.installed import installed
 from support.loopback.http import WIRES
 from support.loopback.protocol import Call, Wire
 from support.loopback.provider import Provider
@@ -89,9 +90,7 @@ def anyio_backend() -> str:
 
 @pytest.mark.parametrize("adapter", sorted(WAYS_OUT))
 async def test_no_way_out_of_read_only_work_is_open(adapter: str, tmp_path: Path) -> None:
-    target = TARGETS[adapter]
-    if target.program is None:
-        pytest.skip(f"{target.binary} is not installed: scripts/runtimes install {target.adapter}")
+    target = installed(TARGETS[adapter])
     calls = WAYS_OUT[adapter]
     assert await tried(target, calls, tmp_path, mutable=False) == len(calls)
     assert not (tmp_path / "work" / "wrote.txt").exists()
@@ -99,9 +98,7 @@ async def test_no_way_out_of_read_only_work_is_open(adapter: str, tmp_path: Path
 
 @pytest.mark.parametrize("adapter", sorted(WAYS_OUT))
 async def test_the_same_calls_write_where_the_work_may(adapter: str, tmp_path: Path) -> None:
-    target = TARGETS[adapter]
-    if target.program is None:
-        pytest.skip(f"{target.binary} is not installed: scripts/runtimes install {target.adapter}")
+    target = installed(TARGETS[adapter])
     await tried(target, WAYS_OUT[adapter], tmp_path, mutable=True)
     assert (tmp_path / "work" / "wrote.txt").exists()
 
