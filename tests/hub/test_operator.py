@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from custodes import FanOut, Supervision
+from custodes import Supervision
 from custodes.adapters.port import (
     DispatchRequest,
     DispatchResult,
@@ -22,6 +20,7 @@ from custodes.supervision.plans.plan_run import run_plan
 from custodes.supervision.work import Budget, Work
 from support import scripted
 from support.hub import Browser
+from support.works import fanning_out
 
 pytestmark = pytest.mark.anyio
 
@@ -41,18 +40,6 @@ class Asker:
         self.asked.set()
         self.answer = await request.permit(PermissionAsk(tool="shell", detail=self.detail))
         return await scripted.answer(request, progress)
-
-
-@asynccontextmanager
-async def fanning_out(project: Path, conversation: str = "c") -> AsyncIterator[FanOut]:
-    """A host with a fan-out of that conversation."""
-    with anyio.fail_after(60):
-        async with (
-            Supervision(project) as supervision,
-            supervision.conversation(conversation) as parent,
-            parent.fan_out() as fan,
-        ):
-            yield fan
 
 
 @pytest.mark.parametrize("by_api", [True, False])

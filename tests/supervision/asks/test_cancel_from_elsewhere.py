@@ -19,7 +19,7 @@ from custodes.supervision.record.owner_identity import this_process
 from custodes.supervision.record.schema import DATABASE, MIGRATIONS
 from support import scripted
 from support.nesting import nesting
-from support.works import review
+from support.works import fanning_out, review
 
 pytestmark = pytest.mark.anyio
 
@@ -27,17 +27,12 @@ pytestmark = pytest.mark.anyio
 async def test_one_run_is_cancelled_and_its_sibling_goes_on(tmp_path: Path, script: scripted.Script) -> None:
     hang = scripted.Hang()
     script.acts.append(hang)
-    with anyio.fail_after(30):
-        async with (
-            custodes.Supervision(tmp_path) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            child = fan.start(review())
-            await hang.begun.wait()
-            fan.start(review())
-            report = await cancel_in_file(tmp_path, child.run_id, "cli", {})
-            again = await cancel_in_file(tmp_path, child.run_id, "cli", {})
+    async with fanning_out(tmp_path) as fan:
+        child = fan.start(review())
+        await hang.begun.wait()
+        fan.start(review())
+        report = await cancel_in_file(tmp_path, child.run_id, "cli", {})
+        again = await cancel_in_file(tmp_path, child.run_id, "cli", {})
     assert [outcome.status for outcome in fan.outcomes] == ["cancelled", "done"]
     assert report is not None
     assert [(run.run_id, run.status) for run in report.runs] == [(child.run_id, "cancelled")]
@@ -51,16 +46,11 @@ async def test_a_conversation_is_cancelled_whole_those_that_wait_included(
     scripted.configure(tmp_path, max_parallel=1)
     hang = scripted.Hang()
     script.acts.append(hang)
-    with anyio.fail_after(30):
-        async with (
-            custodes.Supervision(tmp_path) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            for _ in range(3):
-                fan.start(review())
-            await hang.begun.wait()
-            report = await cancel_in_file(tmp_path, "c", "cli", {})
+    async with fanning_out(tmp_path) as fan:
+        for _ in range(3):
+            fan.start(review())
+        await hang.begun.wait()
+        report = await cancel_in_file(tmp_path, "c", "cli", {})
     assert [outcome.status for outcome in fan.outcomes] == ["cancelled"] * 3
     assert len(script.requests) == 1
     assert report is not None
@@ -100,20 +90,15 @@ async def test_a_child_cancels_what_it_started_and_nothing_else(
 ) -> None:
     hang = scripted.Hang()
     script.acts.extend([nesting(tmp_path, review(), outcomes=[]), hang])
-    with anyio.fail_after(30):
-        async with (
-            custodes.Supervision(tmp_path) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            outer = fan.start(review())
-            await hang.begun.wait()
-            inner = script.requests[1].run_id
-            with pytest.raises(OperatorError, match="what it started itself"):
-                await cancel_in_file(tmp_path, outer.run_id, "cli", {RUN: outer.run_id})
-            with pytest.raises(OperatorError, match="what it started itself"):
-                await cancel_in_file(tmp_path, "c", "cli", {RUN: outer.run_id})
-            report = await cancel_in_file(tmp_path, inner, "cli", {RUN: outer.run_id})
+    async with fanning_out(tmp_path) as fan:
+        outer = fan.start(review())
+        await hang.begun.wait()
+        inner = script.requests[1].run_id
+        with pytest.raises(OperatorError, match="what it started itself"):
+            await cancel_in_file(tmp_path, outer.run_id, "cli", {RUN: outer.run_id})
+        with pytest.raises(OperatorError, match="what it started itself"):
+            await cancel_in_file(tmp_path, "c", "cli", {RUN: outer.run_id})
+        report = await cancel_in_file(tmp_path, inner, "cli", {RUN: outer.run_id})
     assert report is not None
     assert [run.status for run in report.runs] == ["cancelled"]
     assert fan.outcomes[0].status == "done"

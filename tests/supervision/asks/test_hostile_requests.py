@@ -16,6 +16,7 @@ from custodes.supervision.asks.operator_ask import cancel_in_file
 from custodes.supervision.record.schema import DATABASE
 from custodes.supervision.work import Work
 from support import scripted
+from support.works import fanning_out
 
 pytestmark = pytest.mark.anyio
 
@@ -42,21 +43,16 @@ async def test_they_are_passed_over_and_the_next_is_served(tmp_path: Path, scrip
         raise AssertionError
 
     script.acts.append(act)
-    with anyio.fail_after(30):
-        async with (
-            custodes.Supervision(tmp_path) as supervision,
-            supervision.conversation("c") as parent,
-            parent.fan_out() as fan,
-        ):
-            child = fan.start(Work(role="reviewer", prompt="look"))
-            await begun.wait()
-            put(tmp_path, "unread-1", "cancel", '{"by": "x"}', client="no JSON")
-            for number in range(6):  # more crashes of an actor than its supervisor bears
-                put(tmp_path, f"cancel-{number}", "cancel", "no JSON")
-                put(tmp_path, f"answer-{number}", "answer", '{"ask": 1}')
-            put(tmp_path, "dispatch", "dispatch", "no JSON")
-            put(tmp_path, "other", "something new", "{}")
-            report = await cancel_in_file(tmp_path, child.run_id, "cli", {})
+    async with fanning_out(tmp_path) as fan:
+        child = fan.start(Work(role="reviewer", prompt="look"))
+        await begun.wait()
+        put(tmp_path, "unread-1", "cancel", '{"by": "x"}', client="no JSON")
+        for number in range(6):  # more crashes of an actor than its supervisor bears
+            put(tmp_path, f"cancel-{number}", "cancel", "no JSON")
+            put(tmp_path, f"answer-{number}", "answer", '{"ask": 1}')
+        put(tmp_path, "dispatch", "dispatch", "no JSON")
+        put(tmp_path, "other", "something new", "{}")
+        report = await cancel_in_file(tmp_path, child.run_id, "cli", {})
     assert report is not None
     assert report.unanswered == ()
     assert [outcome.status for outcome in fan.outcomes] == ["cancelled"]
