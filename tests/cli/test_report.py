@@ -118,6 +118,15 @@ def test_a_refusal_shows_each_pool_its_wait_and_the_soonest(capsys: pytest.Captu
     assert "passed over: c is unavailable: no key" in text
 
 
+@pytest.mark.parametrize(("covers", "told"), [("invalid", True), ("auth", True), ("capacity", False)])
+def test_what_was_asked_for_and_never_tried_is_told_with_where_to_look(
+    capsys: pytest.CaptureFixture[str], covers: str, told: bool
+) -> None:
+    write_report(report_of("plan", [outcome("done", attempt(1, "p", covers=covers))], 1))
+    text = capsys.readouterr().out
+    assert (f"what was asked for could not run ({covers}): `cos supervision explain" in text) is told
+
+
 def test_the_json_carries_the_whole_report() -> None:
     report = report_of("plan", [outcome("done", attempt(1, "p"))], 1)
     document = json.loads(msgspec.json.encode(report))

@@ -19,6 +19,8 @@ from custodes.supervision.evidence import Evidence
 from custodes.supervision.work import Attempt, Outcome
 
 _STYLES = {"done": "green", "skipped": "dim", "cancelled": "yellow", "refused": "yellow"}
+_NEVER_TRIED = ("invalid", "unavailable", "auth")
+"""What keeps a route from being tried at all, and nobody is told of before an attempt; a limit is."""
 _SHOWN = 5
 """How many entries of one kind the text shows; JSON has them all."""
 
@@ -202,6 +204,11 @@ def _where(outcome: Outcome) -> str:
 
 
 def _body(outcome: Outcome) -> Iterator[str]:
+    if outcome.attempts and (why := outcome.attempts[0].fallback_reason) in _NEVER_TRIED:
+        yield (
+            f"what was asked for could not run ({why}): `cos supervision explain --role {outcome.role}`, "
+            "with the same --on and --model, says why"
+        )
     if outcome.evidence is not None:
         yield plain(outcome.evidence.summary)
         yield from _details(outcome.evidence)
