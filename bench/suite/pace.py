@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from bench.suite.measure import Measure, Place
 
-LEAST_ASKS = 2
-PACE_S = 0.1
+LEAST_ASKS = 4
+PACE_S = 0.4
 """What a contender may use of the processor in a round, by the mean: one that takes longer is left out of
 some, evenly."""
 
