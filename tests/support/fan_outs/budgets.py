@@ -49,13 +49,14 @@ def nothing_starts_past_a_hard_limit(life: Life) -> None:
 
 def those_asked_for_first_get_what_there_is(life: Life) -> None:
     """One that is refused for want of tokens or USD before it ran found too little left by those before it,
-    whatever those after it took; unless one of them used more than it was reckoned at."""
+    whatever those after it took; unless one of them used more than it was reckoned at, or asked for work of
+    its own."""
     calls = calls_by_run(life)
     for told in life.fans:
-        own = _calls_of(life, told)
-        if any(
-            _most(_used(call), call.estimate) != call.estimate or call.run_id in life.nested for call in own
-        ):
+        ids = {asked.child.run_id for asked in told.asked}
+        if any(ids & {*life.ancestors(run_id)} for run_id in life.nested):
+            continue  # what waits has something set aside for it, and need not be called to
+        if any(_most(_used(call), call.estimate) != call.estimate for call in _calls_of(life, told)):
             continue
         before: Used = (0, 0)
         for asked, outcome in zip(told.asked, told.outcomes, strict=True):
