@@ -169,6 +169,11 @@ async def test_a_missing_profile_is_named_with_what_there_is(install: Install) -
         await install().read("worker-cod")
 
 
+async def test_a_profile_that_cannot_be_looked_for_is_not_said_to_be_missing(install: Install) -> None:
+    with pytest.raises(SwitchError, match="cannot be looked into: File name too long"):
+        await install().read("w" * 300)
+
+
 async def test_what_another_hand_set_meanwhile_is_left_so(install: Install, file: Path) -> None:
     file.write_text(CONFIG.replace("kimi", "theirs"))
     with pytest.raises(SwitchError, match="was set to theirs-k2"):

@@ -31,7 +31,7 @@ from custodes.adapters.hermes.profile_text import (
 )
 from custodes.adapters.port import ProfileSetting, SwitchError
 from custodes.adapters.process import ProgramError, base_environment, run_program
-from custodes.paths import absent
+from custodes.paths import absent, there
 from custodes.replacing import replace_file
 
 TIMEOUT_S = 30.0
@@ -149,7 +149,11 @@ def _file(profile: str) -> Path:
     """Where its file really stands. :raises SwitchError: there is none."""
     home = _home()
     folder = home if profile == DEFAULT else home / "profiles" / profile
-    if absent(folder) or not folder.is_dir():
+    try:
+        found = there(folder) and folder.is_dir()
+    except OSError as error:  # a name too long, or a home that may not be looked into
+        raise SwitchError(f"{folder}: cannot be looked into: {error.strerror}") from None
+    if not found:
         known = [DEFAULT, *sorted(each.name for each in (home / "profiles").glob("*") if each.is_dir())]
         raise SwitchError(
             f"there is no Hermes profile '{profile}' in {home}; {instead(profile, known)}. "
