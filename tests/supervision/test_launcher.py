@@ -13,6 +13,7 @@ import pytest
 import custodes
 from custodes.adapters.port import DispatchRequest, DispatchResult, ProgressSink
 from custodes.supervision.events import AttemptStarted, ChildEnded, ChildWaiting, Event
+from custodes.supervision.record.records import running
 from custodes.supervision.work import Work
 from support import scripted
 from support.works import implement, review
@@ -135,6 +136,25 @@ async def test_those_that_wait_begin_once_a_restarted_tree_is_back(
         assert [end.status for end in ends] == ["cancelled", "done", "done", "done", "done"]
         assert (tree.services.slots.taken, tree.services.alive.taken) == (0, 0)
         assert (await parent.dispatch(review("after"))).status == "done"
+
+
+async def test_what_ran_while_the_store_crashed_is_closed_and_its_scope_free_once_it_is_back(
+    tmp_path: Path, script: scripted.Script
+) -> None:
+    """The file is closed before what runs has ended: its ends are owed, and this process is not dead."""
+    gate = Gate()
+    script.acts.append(gate.act)
+    async with custodes.Supervision(tmp_path) as supervision, supervision.conversation("c") as parent:
+        tree = await supervision.tree()
+        async with parent.fan_out() as fan:
+            fan.start(implement("src", prompt="writes"))
+            await gate.holds("writes")
+            tree.root._executor.children["store"].task.cancel()  # a crash of it
+        with anyio.fail_after(20):
+            assert (await parent.dispatch(implement("src"))).status == "done"
+        rows = await tree.database().read(running)
+    assert [outcome.status for outcome in fan.outcomes] == ["cancelled"]
+    assert rows == []
 
 
 async def test_work_past_the_tree_that_is_cancelled_before_its_first_step_is_not_done(

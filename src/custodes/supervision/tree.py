@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, StartFailed, Supervisor
+from custodes.actors import Actor, ActorError, ChildSpec, ContextHooks, Message, StartFailed, Supervisor
 from custodes.policy.history import Past
 from custodes.policy.settings import Settings
 from custodes.store import Database, StoreClosed, StoreError
@@ -82,12 +82,14 @@ class Tree:
         self._live = Live(conversations=conversations, nests={}, asks=Asks(self.database, settings, emit))
         self._store: StoreActor | None = None
         self._owner: OwnerActor | None = None
+        self._owed_health: list[Message[Any]] = []
+        self._owed_leases: list[Message[Any]] = []
         self._history = Past()
         self._history_until = float("-inf")
         self.root: Supervisor = Supervisor(
             (
                 ChildSpec("store", self._new_store, shutdown=10),
-                ChildSpec("health", lambda: HealthActor(self.database, now), shutdown=10),
+                ChildSpec("health", self._new_health, shutdown=10),
                 ChildSpec("leases", self._new_leases, shutdown=10),
                 ChildSpec("heart", lambda: HeartActor(lambda: self.root.ref("leases"))),
                 ChildSpec("conversations", Supervisor),
@@ -162,7 +164,10 @@ class Tree:
         return self._owner
 
     def _new_leases(self) -> LeaseActor:
-        return LeaseActor(self.database, now, lambda: self.root.ref("heart"))
+        return LeaseActor(self.database, now, lambda: self.root.ref("heart"), owed=self._owed_leases)
+
+    def _new_health(self) -> HealthActor:
+        return HealthActor(self.database, now, owed=self._owed_health)
 
     def database(self) -> Database:
         """The open file, for what is no actor: another one after a restart.

@@ -48,9 +48,13 @@ class HealthActor(FileActor):
     lost = "%d rows were not written: refusals are missing on record, and what ran is closed as unknown later"
 
     def __init__(
-        self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S
+        self,
+        database: Callable[[], Database],
+        now: Callable[[], Now],
+        wait_s: float = WAIT_S,
+        owed: list[Message[Any]] | None = None,
     ) -> None:
-        super().__init__(database, now, wait_s)
+        super().__init__(database, now, wait_s, owed)
         self._sick: set[str] = set()
         """Pools last seen sick: an ask for nothing else is probably refused, and so is read first."""
 

@@ -32,11 +32,13 @@ class _Retry(msgspec.Struct, Message[None], frozen=True):
 
 
 class FileActor(BatchActor):
-    """``database`` and ``now`` are called for each batch.
+    """``database`` and ``now`` are called for each batch. ``owed`` is what the incarnation before could not
+    write.
 
     An error of the store is no crash: an ask is answered without it (:meth:`unwritten`), and what was told is
-    kept and written before anything else, at the next batch or at the stop at the latest. Nor is a message
-    that cannot be written at all: it fails alone.
+    kept and written before anything else, at the next batch or at the stop at the latest; where the file was
+    closed by then (the store itself has crashed), by the next incarnation. Nor is a message that cannot be
+    written at all: it fails alone.
     """
 
     mailbox_size = 16_384
@@ -47,12 +49,16 @@ class FileActor(BatchActor):
     """What is said of those that never could be: a format of their number."""
 
     def __init__(
-        self, database: Callable[[], Database], now: Callable[[], Now], wait_s: float = WAIT_S
+        self,
+        database: Callable[[], Database],
+        now: Callable[[], Now],
+        wait_s: float = WAIT_S,
+        owed: list[Message[Any]] | None = None,
     ) -> None:
         self._database = database
         self._now = now
         self._wait_s = wait_s
-        self._owed: list[Message[Any]] = []
+        self._owed: list[Message[Any]] = [] if owed is None else owed
 
     @abstractmethod
     async def write(self, batch: list[Message[Any]], wait_s: float) -> list[Any]:
@@ -62,19 +68,27 @@ class FileActor(BatchActor):
     def unwritten(self, message: Message[Any], error: StoreError) -> Any:
         """The answer to what was not written."""
 
+    async def on_start(self) -> None:
+        if self._owed:
+            self.context.ref.tell(_Retry())
+
     async def receive_batch(self, messages: Sequence[Message[Any]]) -> Sequence[Any]:
-        owed, self._owed = self._owed, []
+        owed = self._taken()
         batch = [*owed, *(message for message in messages if not isinstance(message, _Retry))]
         answers = await self._answers(batch, self._wait_s) if batch else []
         answered = iter(answers[len(owed) :])
         return [None if isinstance(message, _Retry) else next(answered) for message in messages]
 
     async def on_stop(self, reason: str) -> None:  # noqa: ARG002 - whatever the reason
-        owed, self._owed = self._owed, []
-        if owed:
+        if owed := self._taken():
             await self._answers(owed, LAST_WAIT_S)
         if self._owed:
             self.logger.error(self.lost, len(self._owed))
+
+    def _taken(self) -> list[Message[Any]]:
+        owed = self._owed.copy()
+        self._owed.clear()
+        return owed
 
     async def _answers(self, batch: list[Message[Any]], wait_s: float) -> list[Any]:
         """The answers, in order, with all of it written, or owed, or each by itself where one of them cannot
@@ -98,7 +112,7 @@ class FileActor(BatchActor):
         if (over := len(self._owed) - OWED) > 0:
             least = sorted(self._owed, key=lambda message: self.told.index(type(message)))[-over:]
             gone = set(map(id, least))
-            self._owed = [message for message in self._owed if id(message) not in gone]
+            self._owed[:] = [message for message in self._owed if id(message) not in gone]
             self.logger.error(self.lost, over)
         if self._owed and isinstance(error, StoreLocked):
             with suppress(ActorError):  # it stops: on_stop writes them

@@ -41,8 +41,9 @@ class LeaseActor(FileActor):
         now: Callable[[], Now],
         heart: Callable[[], ActorRef],
         wait_s: float = WAIT_S,
+        owed: list[Message[Any]] | None = None,
     ) -> None:
-        super().__init__(database, now, wait_s)
+        super().__init__(database, now, wait_s, owed)
         self._heart = heart
         self._waiting: set[str] = set()
         self._beating = False
