@@ -6,10 +6,15 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from support.genai import SpanWatch
+
+# How long an example took says something of a busy machine, and nothing of the rule.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 def pytest_configure() -> None:

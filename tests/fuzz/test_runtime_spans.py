@@ -101,10 +101,11 @@ def test_spoiled_protobuf_is_a_tree_under_the_call_or_refused(body: bytes) -> No
 
 def test_a_resource_of_many_attributes_is_read_once_and_not_for_each_of_its_spans() -> None:
     """Read for each, this one body would take minutes."""
-    request = protobuf([RECORDS[0]] * MAX_SPANS)
+    spans = MAX_SPANS - 2  # the resource and its scope count, too
+    request = protobuf([RECORDS[0]] * spans)
     for number in range(20_000):
         request.resource_spans[0].resource.attributes.add(key=f"k{number}").value.int_value = number
-    assert len(read_protobuf(request.SerializeToString())) == MAX_SPANS
+    assert len(read_protobuf(request.SerializeToString())) == spans
 
 
 def test_a_long_chain_of_spans_that_are_left_out_is_climbed_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from custodes.hub.board import Board, Delta
@@ -61,7 +61,6 @@ def test_a_mark_of_another_board_or_of_nobodys_means_the_whole() -> None:
         assert board.since(mark).whole
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # of a busy machine it says nothing
 @given(st.lists(TEXTS, max_size=8), st.lists(st.booleans(), max_size=8))
 def test_whenever_a_browser_looks_it_ends_with_what_the_board_has(
     updates: list[dict[str, str]], looks: list[bool]

@@ -44,5 +44,11 @@ def test_the_seeds_find_it(
     pytest.fail(f"no seed finds that {planted.what}")
 
 
+@pytest.mark.parametrize("planted", [pytest.param(each, id=each.what) for each in PLANTED if each.rare])
+def test_the_rare_ones_can_be_planted(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked for seldom; that what they are planted in is still there shows at once."""
+    planted.plant(monkeypatch)
+
+
 def test_every_invariant_finds_something() -> None:
     assert {planted.found_by for planted in PLANTED} == set(INVARIANTS)

@@ -29,7 +29,6 @@ def tried(examples: int) -> settings:
     return settings(
         max_examples=examples * times,
         derandomize=times == 1,
-        deadline=None,
         database=None,
         print_blob=True,
         suppress_health_check=list(HealthCheck),

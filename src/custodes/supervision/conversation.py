@@ -44,7 +44,7 @@ class Conversation:
         dispatch: HostDispatch | None,
         permissions: Permissions | None = None,
     ) -> None:
-        self.id = recordable("a conversation id", conversation_id)
+        self.id: str = recordable("a conversation id", conversation_id)
         if not conversation_id:
             raise ValueError("a conversation id is not empty; any other text would work")
         self.adapter = adapter

@@ -133,7 +133,7 @@ class BreakerAgainstHistory(RuleBasedStateMachine):
 
 
 BreakerAgainstHistory.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=50, deadline=None, derandomize=False
+    max_examples=200, stateful_step_count=50, derandomize=False
 )
 TestBreakerAgainstHistory = BreakerAgainstHistory.TestCase
 

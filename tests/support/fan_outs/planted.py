@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from custodes import FanOut
-from custodes.supervision import fan_out, outcomes
+from custodes.supervision import launcher, outcomes
 from custodes.supervision.budgets import account, budget
 from custodes.supervision.budgets.account import Account
 from custodes.supervision.child import Child
@@ -83,7 +83,7 @@ def _settled_without_refund(patch: pytest.MonkeyPatch) -> None:
 
 
 def _queued_are_not_reserved(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fan_out, "reserved", lambda account, job, records, registry: job.informed(records))
+    patch.setattr(launcher, "reserved", lambda account, job, records: job.informed(records))
 
 
 def _used_is_not_seen(patch: pytest.MonkeyPatch) -> None:
