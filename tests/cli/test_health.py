@@ -146,6 +146,21 @@ def test_doctor_names_malformed_settings(cos: Cos, limited: Path) -> None:
     assert answer.document["findings"][0]["about"] == "settings"
 
 
+@pytest.mark.parametrize("text", ["", "agent: [one]\n", None])
+def test_doctor_says_where_no_agent_is_named_which_is_wrong_once_work_is_supervised(
+    cos: Cos, project: Path, text: str | None
+) -> None:
+    if text is not None:
+        (project / ".coding-os.yaml").write_text(text)
+    answer = cos("doctor")
+    assert answer.code == 0
+    assert answer.out.startswith("note: no agent is named under `agents` in .coding-os.yaml")
+    cos("supervision", "enable")
+    answer = cos("doctor")
+    assert (answer.code, answer.out.count("\n")) == (1, 1)
+    assert answer.out.startswith("adapters: no agent is named under `agents`")
+
+
 def test_doctor_only_notes_an_agent_that_is_not_ready_while_another_is(
     cos: Cos, limited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

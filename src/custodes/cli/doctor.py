@@ -61,11 +61,30 @@ def _settings(project: Path) -> list[Finding]:
     return [Finding(about="settings", problem=str(problem)) for problem in stale]
 
 
+def _is_on(project: Path) -> bool:
+    """Whether work would be supervised here. Settings that cannot be read are told elsewhere."""
+    from custodes.policy.settings import Settings, SettingsError
+    from custodes.policy.trigger import applies
+
+    try:
+        state = Settings(project).read()
+    except SettingsError:
+        return False
+    return applies(state.policy, state.module_enabled, None) != "off"
+
+
 def _adapters(project: Path) -> list[Finding]:
+    from custodes.adapters.agents import PROJECT_FILE
     from custodes.adapters.registry import Registry
 
     registry = Registry.discover(project)
     problems = [*registry.errors.values(), *registry.warnings]
+    if not problems and not registry.eligible():
+        words = (
+            f"no agent is named under `agents` in {PROJECT_FILE}, so that nothing can be given work; "
+            "`cos init` says which are found here, and writes that file where there is none"
+        )
+        return [Finding(about="adapters", problem=words, note=not _is_on(project))]
     found = {agent: registry.readiness(agent) for agent in registry.eligible()}
     one_is_ready = any(readiness.ready for readiness in found.values())
     return [Finding(about="adapters", problem=problem) for problem in problems] + [
