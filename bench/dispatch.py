@@ -48,7 +48,6 @@ UNTRACED = (
     *PEERS.values(),
 )
 ONE_TIMES = 1
-COMMITS = "a commit each for its admission and its end"
 
 
 def measures(quick: bool) -> Iterator[Measure]:
@@ -58,13 +57,13 @@ def measures(quick: bool) -> Iterator[Measure]:
         ONE_TIMES,
         "one dispatch",
         base=original,
-        targets=tuple(Target(name, 1 / 80, floor=COMMITS) for name in OURS),
+        targets=tuple(Target(name, 1 / 80, floor=floor_of(name)) for name in OURS),
     )
     yield Measure("one mutable", ONE_TIMES, "one dispatch of mutable work", base=original)
     sizes = (16, 64, 1_000) if quick else (16, 64, 1_000, 10_000)
     for size in sizes:
-        off = [Target(name, 1, floor=name.replace("custodes", "actors with rows")) for name in OURS]
-        on = [Target(name, 1.5, floor=name.replace("custodes", "actors with rows")) for name in TRACED]
+        off = [Target(name, 1, floor=floor_of(name)) for name in OURS]
+        on = [Target(name, 1.5, floor=floor_of(name)) for name in TRACED]
         yield Measure(
             "fan-out",
             size,
@@ -84,6 +83,10 @@ def measures(quick: bool) -> Iterator[Measure]:
     yield Measure("alive", alive, what, key="bytes", rounds=1, targets=small)
     what = f"memory of a child asked for, {largest:,} of them"
     yield Measure("queued", largest, what, key="bytes", rounds=1, targets=small)
+
+
+def floor_of(name: str) -> str:
+    return name.replace("custodes", "actors with rows")
 
 
 def contenders(_: ExitStack, peers_in: Path | None) -> Iterator[Contender]:

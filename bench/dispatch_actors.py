@@ -11,14 +11,15 @@ no budget, no events, and no look at settings or adapters.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import anyio
 
-from bench.dispatch_floor import Child, committed, measure, row
+from bench.dispatch_floor import Child, SideBySide, committed, measure, row
 from bench.dispatch_subject import MAX_PARALLEL, READ
 from bench.noop.dispatch import NoOp
 from custodes.actors import Actor, ActorRef, BatchActor, ChildEnd, ChildSpec, Message, Supervisor
@@ -84,7 +85,7 @@ def unheard(_: Progress) -> None:
     """Nobody looks at its progress."""
 
 
-async def side_by_side(connection: sqlite3.Connection, child: Child, size: int) -> None:
+async def side_by_side(root: Supervisor, rows: ActorRef, child: Child, size: int) -> None:
     free, over, left = anyio.Semaphore(MAX_PARALLEL), anyio.Event(), size
 
     def ended(_: ChildEnd) -> None:
@@ -93,16 +94,21 @@ async def side_by_side(connection: sqlite3.Connection, child: Child, size: int) 
         if not left:
             over.set()
 
+    start = partial(Performer, rows, NoOp(), child, free.release)
+    for _ in range(size):
+        await free.acquire()
+        ref = root.start_child_soon(ChildSpec(new_id(), start, restart="temporary"))
+        ref.tell(Perform())
+        ref.monitor(ended)
+    await over.wait()
+
+
+@asynccontextmanager
+async def actors(connection: sqlite3.Connection) -> AsyncIterator[SideBySide]:
     async with Supervisor() as root:
         rows = await root.start_child(ChildSpec("rows", partial(Rows, connection)))
-        start = partial(Performer, rows, NoOp(), child, free.release)
-        for _ in range(size):
-            await free.acquire()
-            ref = root.start_child_soon(ChildSpec(new_id(), start, restart="temporary"))
-            ref.tell(Perform())
-            ref.monitor(ended)
-        await over.wait()
+        yield partial(side_by_side, root, rows)
 
 
 if __name__ == "__main__":
-    measure(side_by_side)
+    measure(actors)

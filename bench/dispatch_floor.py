@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -38,7 +38,9 @@ from custodes.telemetry.shapes import Shape
 from custodes.telemetry.values import clean
 
 Child = Callable[[AttemptRow], None]
-SideBySide = Callable[[sqlite3.Connection, Child, int], Awaitable[None]]
+SideBySide = Callable[[Child, int], Awaitable[None]]
+Standing = Callable[[sqlite3.Connection], AbstractAsyncContextManager[SideBySide]]
+"""What makes so many children, from what stands before the first of them."""
 END = AttemptEnd(usage=Usage(input_tokens=100, output_tokens=10))
 
 
@@ -98,20 +100,27 @@ async def side_by_side(connection: sqlite3.Connection, child: Child, size: int) 
     await committed(connection, ended, [])
 
 
-async def one(children: SideBySide, connection: sqlite3.Connection, child: Child, times: int) -> Figures:
+@asynccontextmanager
+async def tasks(connection: sqlite3.Connection) -> AsyncIterator[SideBySide]:
+    yield partial(side_by_side, connection)
+
+
+async def one(standing: Standing, connection: sqlite3.Connection, child: Child, times: int) -> Figures:
     spent = Spent()
-    while not spent.enough:
-        with spent.counting(times):
-            for _ in range(times):
-                await children(connection, child, 1)
+    async with standing(connection) as children:
+        while not spent.enough:
+            with spent.counting(times):
+                for _ in range(times):
+                    await children(child, 1)
     return spent.figures()
 
 
-async def fan_out(children: SideBySide, connection: sqlite3.Connection, child: Child, size: int) -> Figures:
+async def fan_out(standing: Standing, connection: sqlite3.Connection, child: Child, size: int) -> Figures:
     spent = Spent()
-    while not spent.enough:
-        with spent.counting(size):
-            await children(connection, child, size)
+    async with standing(connection) as children:
+        while not spent.enough:
+            with spent.counting(size):
+                await children(child, size)
     return spent.figures()
 
 
@@ -126,7 +135,7 @@ def opened(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-def measure(children: SideBySide) -> None:
+def measure(standing: Standing) -> None:
     """Answer as a contender whose children are made so."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", choices=["asyncio", "trio"])
@@ -142,9 +151,9 @@ def measure(children: SideBySide) -> None:
         def measured(case: Callable[..., Awaitable[Figures]], size: int) -> Figures:
             return anyio.run(case, connection, child, size, backend=options.backend)
 
-        cases = {"one": partial(one, children), "fan-out": partial(fan_out, children)}
+        cases = {"one": partial(one, standing), "fan-out": partial(fan_out, standing)}
         serve(version("anyio"), {name: partial(measured, case) for name, case in cases.items()})
 
 
 if __name__ == "__main__":
-    measure(side_by_side)
+    measure(tasks)
