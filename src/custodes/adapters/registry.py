@@ -26,6 +26,7 @@ from custodes.adapters.manifest import Identity, identity, read_mapping
 from custodes.adapters.port import ProfileSwitch, Runtime, Transcript
 from custodes.adapters.readiness import ReadinessState, readiness_of
 from custodes.adapters.sources import (
+    FILE,
     PROJECT_FOLDER,
     Source,
     builtin_sources,
@@ -300,7 +301,7 @@ def _stamp(project: Path, own: tuple[Source, ...]) -> _Stamp:
     """Everything discovery looks at that may change while we run, by stats alone: not the built-ins."""
     return (
         identity(f"{project}/{PROJECT_FILE}"),
-        tuple((source.id, identity(source.file)) for source in _entry_points()[0]),
+        tuple((source.id, identity(f"{source.folder}/{FILE}")) for source in _entry_points()[0]),
         tuple((source.id, _signature(source.folder)) for source in own),
     )
 

@@ -111,6 +111,6 @@ def _locate(module: str) -> Path:
     raise DescriptorError(f"package '{module}' holds no {FILE}")
 
 
-def import_path_identity() -> tuple[tuple[str, Identity | None], ...]:
+def import_path_identity() -> tuple[tuple[str, ...], tuple[Identity | None, ...]]:
     """Changes when a package may have been installed or removed: what the entry points are cached by."""
-    return tuple((place, identity(place or ".")) for place in sys.path)
+    return tuple(sys.path), tuple([identity(place or ".") for place in sys.path])

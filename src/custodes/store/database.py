@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import aiosqlite
 import anyio
@@ -70,6 +71,8 @@ class Database:
         self._opened_file: tuple[int, int] | None = None
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
+        self._newest: WeakValueDictionary[aiosqlite.Connection, Future[Any]] = WeakValueDictionary()
+        """What each was asked at once last, while somebody has it."""
         # Used in the portal's loop only; each binds itself to it at its first wait.
         self._write_turn = asyncio.Lock()
         self._read_turn = asyncio.Lock()
@@ -211,10 +214,10 @@ class Database:
         connection: aiosqlite.Connection,
         run: Callable[[sqlite3.Connection, Fold[T]], T],
         fold: Fold[T],
-        wait_s: float = math.inf,
+        within_s: float = math.inf,
     ) -> T:
         """:raises StoreLocked: other processes hold the file right now; nothing was done.
-        :raises NotBegun: the thread had no time for it within ``wait_s``; nothing was done, or will be.
+        :raises NotBegun: the thread had no time for it within ``within_s``; nothing was done, or will be.
         """
 
         def work(raw: sqlite3.Connection) -> T:
@@ -223,9 +226,12 @@ class Database:
 
         with self._door:
             self._check_usable()
-            answer = asked(connection, work)
+            before = self._newest.get(connection)
+            answer = self._newest[connection] = asked(connection, work)
+        if before is None or before.done():
+            within_s = math.inf  # nothing is before it: it has begun, or is about to
         with self._told(0):
-            return await outcome_of(answer, wait_s)
+            return await outcome_of(answer, within_s)
 
     @contextmanager
     def _told(self, wait_s: float) -> Iterator[None]:

@@ -99,8 +99,8 @@ class Conversation:
         if host is not None and left:
             return await Unsupervised(run_id=new_id(), work=work, dispatch=host).perform()
         async with FanOut(self, name=None, account=Account.of(NO_LIMITS), max_parallel=None) as fan_out:
-            child = fan_out.start(work)
-        return await child.outcome()
+            fan_out.start(work)
+        return fan_out.outcomes[0]
 
     def fan_out(
         self,

@@ -243,6 +243,11 @@ class FanOut:
         and none is waited for by a task of its own."""
         seconds = self._budget.wall_seconds if self._budget.when_spent == "stop" else None
         try:
+            if seconds is None:
+                await self._launcher.launch_in_order()
+                await self._all_ended.wait()
+                return
+            self._group.start_soon(self._launcher.launch_in_order)
             with anyio.move_on_after(seconds) as within:
                 await self._all_ended.wait()
             if within.cancelled_caught:

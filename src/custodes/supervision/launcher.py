@@ -69,7 +69,8 @@ class Launcher:
     stops: dict[str, Stop] = field(default_factory=dict)
     _asked: deque[tuple[Child, Frozen]] = field(default_factory=deque)
     _ready: deque[tuple[Child, Job, Tree]] = field(default_factory=deque)
-    _launching: bool = False
+    _launching: bool = True
+    """Until it was first called to `launch_in_order`, somebody is about to."""
     _beginning: bool = False
     _halted: bool = False
     _steps: int = 0
@@ -78,7 +79,7 @@ class Launcher:
         self._asked.append((child, frozen))
         if not self._launching:
             self._launching = True
-            self.group.start_soon(self._launch_in_order)
+            self.group.start_soon(self.launch_in_order)
 
     def halt(self) -> None:
         """Nothing more begins: whoever ends what has begun (``stops``) would miss it."""
@@ -122,7 +123,8 @@ class Launcher:
         if child.result is None:
             await self._end_unrun(child, outcome, tree, above or self.span(tree))
 
-    async def _launch_in_order(self) -> None:
+    async def launch_in_order(self) -> None:
+        """All that was asked for. What is asked for later has a task of its own."""
         while self._asked:
             child, frozen = self._asked.popleft()
             if child.result is None:
