@@ -17,7 +17,7 @@ from typing import cast
 
 import griffe
 
-from custodes.cli.app import make_app
+from custodes.cli.app import COMMANDS, make_app
 from custodes.policy.roles import ROLE_DEFAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,7 +115,7 @@ def struct(path: str, title: str = "") -> str:
 
 
 def cli() -> str:
-    text = make_app().generate_docs(recursive=True)
+    text = make_app(own=COMMANDS).generate_docs(recursive=True)
     text = re.sub(r"## Table of Contents\n.*?(?=\*\*Commands)", "", text, count=1, flags=re.DOTALL)
     return text.replace("```console", "```text").replace("# cos\n", "# Commands\n", 1)
 

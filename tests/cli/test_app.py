@@ -114,6 +114,34 @@ def test_help_comes_to_an_end_in_a_terminal_of_hardly_any_width(columns: str) ->
     assert "--format" in run.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["completion"], 'eval "$(cos completion zsh)"'),
+        (["run"], "A plan is a YAML file with `steps`"),
+        (["hub"], "what runs in the project goes on"),
+        (["runs", "resolve"], "Example: cos runs resolve RUN fix done"),
+        (["supervision", "explain"], "no token is spent"),
+    ],
+)
+def test_a_command_s_own_help_is_whole_not_the_sentence_of_the_list(
+    cos: Cos, words: list[str], says: str
+) -> None:
+    assert says in cos(*words, "--help").out
+    assert says not in cos("--help").out
+    assert says in cos("help", *words).out
+
+
+def test_the_sentence_of_the_list_begins_a_command_s_own_help(
+    cos: Cos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    listed = cos("--help").out
+    for command in ("demo", "init", "run", "dispatch", "roles", "hub", "mcp", "completion", "doctor"):
+        sentence = cos(command, "--help").out.split("\n\n")[1]
+        assert sentence in listed, command
+
+
 def test_help_is_a_word_too(cos: Cos) -> None:
     assert cos("help") == cos("--help")
     assert cos("help", "supervision", "set") == cos("supervision", "set", "--help")

@@ -87,8 +87,9 @@ async def check(
 ) -> int:
     """Check one adapter: is its program here and new enough, is it ready, what can it not do.
 
-    Its module is imported and its version command run where it is trusted. --live goes past the breaker and
-    changes no health. Exit code 1 where something must be mended first.
+    Its module is imported and its version command run where it is trusted. --live
+    goes past the breaker and changes no health. Exit code 1 where something must
+    be mended first.
     """
     from custodes.adapters.check import check as look
     from custodes.adapters.registry import Registry
@@ -133,7 +134,8 @@ def trust(
 ) -> int:
     """Trust a project's own adapter (.coding-os/adapters/ID). Read it first.
 
-    It may name any program or address. A change of any of its files ends the trust.
+    It may name any program or address. A change of any of its files ends the
+    trust.
     """
     from custodes.adapters.registry import Registry
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
 from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
@@ -49,8 +49,15 @@ _COMMANDS = (
 )
 
 
-def make_app() -> App:
-    """The command tree. A command's module is imported when that command runs or its help is shown."""
+COMMANDS = tuple(name for _, name, _ in _COMMANDS)
+
+
+def make_app(own: Container[str] = ()) -> App:
+    """The command tree. A command's module is imported when that command runs or its help is shown.
+
+    :param own: the commands whose own help may be wanted. Cyclopts would show of it no more than the sentence
+        that stands for the command while its module is not imported.
+    """
     app = App(
         name="cos",
         help=_HELP,
@@ -60,7 +67,7 @@ def make_app() -> App:
         suppress_keyboard_interrupt=False,
     )
     for place, name, sentence in _COMMANDS:
-        app.command(f"custodes.cli.{place}", name=name, help=sentence)
+        app.command(f"custodes.cli.{place}", name=name, help=None if name in own else sentence)
     return app
 
 
@@ -69,7 +76,9 @@ def call(tokens: Sequence[str]) -> int:
     form = _asked_format(tokens)
     try:
         words = _stdin_last(_help_last(_otlp_after_command(tokens)))
-        result = make_app()(words, exit_on_error=False, print_error=False, result_action="return_value")
+        result = make_app(own=words[:1])(
+            words, exit_on_error=False, print_error=False, result_action="return_value"
+        )
     except CycloptsError as error:
         report_error(usage_error(_one_line(error)), form)
         return USAGE

@@ -12,8 +12,9 @@ from custodes.cli.output import DONE, write
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell it is for.")], /
 ) -> int:
-    """Print the completion script of a shell, for its start-up file. Changes nothing.
+    """Print the script that lets your shell complete all this.
 
+    The shell's start-up file takes:
     bash: eval "$(cos completion bash)"   zsh: eval "$(cos completion zsh)"
     fish: cos completion fish | source
     """

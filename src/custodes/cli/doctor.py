@@ -26,9 +26,10 @@ async def doctor(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Check a project's settings, its adapters and its database. Changes nothing and runs nothing.
+    """Check settings, adapters and database, and change nothing.
 
-    Exit code 1 where something is wrong; what is only worth knowing is a note.
+    Nothing is run. Exit code 1 where something is wrong; what is only worth
+    knowing is a note.
     """
     project = project_at(project_dir)
     store = await anyio.to_thread.run_sync(_store, project) or await _rows(project)

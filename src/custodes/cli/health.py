@@ -83,8 +83,9 @@ async def clear(
 ) -> int:
     """Clear a cooldown, or an adapter's unavailability, before its time.
 
-    It overrides a safety breaker, so it is written to .coding-os/extensions-audit.log. Exit code 1 where
-    there is nothing of that name to clear.
+    It overrides a safety breaker, so it is written to
+    .coding-os/extensions-audit.log. Exit code 1 where there is nothing of that
+    name to clear.
     """
     project = project_at(project_dir)
 

@@ -39,11 +39,12 @@ def hub(
     ] = "",
     project_dir: ProjectDir = Path(),
 ) -> int:
-    """Serve this project's Hub: settings, adapters, and what runs, live.
+    """See and change all this in a browser.
 
-    On loopback it asks for nothing. On any other address it asks for the token that is
-    printed as it starts, and what goes over the network is not encrypted. Ctrl-C ends it;
-    what runs in the project goes on.
+    It serves this project's settings, adapters, and what runs, live. On loopback
+    it asks for nothing. On any other address it asks for the token that is
+    printed as it starts, and what goes over the network is not encrypted. Ctrl-C
+    ends it; what runs in the project goes on.
     """
     project = project_at(project_dir)
     if not 0 <= port <= 65_535:

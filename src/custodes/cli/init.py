@@ -62,10 +62,10 @@ def init(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Make a project ready: write .coding-os.yaml from the runtimes found here.
+    """Make a project ready, from the runtimes found here.
 
-    Our own files are kept out of git. Nothing is started and nothing overwritten;
-    a second time changes nothing.
+    It writes .coding-os.yaml. Our own files are kept out of git. Nothing is
+    started and nothing overwritten; a second time changes nothing.
     """
     result = initialise(folder_at(project_dir))
     if format == "json":

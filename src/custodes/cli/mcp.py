@@ -12,10 +12,11 @@ from custodes.extras import missing
 
 
 async def mcp(*, adapter: SessionAdapter = "", otlp: Otlp = "", project_dir: ProjectDir = Path()) -> int:
-    """Serve this project to an agent as an MCP server, over stdin and stdout.
+    """Serve the same to an agent, as its MCP server on stdio.
 
-    An agent starts it by its own configuration; docs/mcp.md has the lines for Claude
-    Code, Codex and Gemini CLI. It ends with its client, and its children end with it.
+    An agent starts it by its own configuration; docs/mcp.md has the lines for
+    Claude Code, Codex and Gemini CLI. It ends with its client, and its children
+    end with it.
     """
     project = project_at(project_dir)
     if importlib.util.find_spec("mcp") is None:

@@ -51,7 +51,8 @@ async def run(
 ) -> int:
     """Watch until told to end (Ctrl-C, TERM); one for a project.
 
-    What it does is printed as it happens, and written to .coding-os/supervisor.log.
+    What it does is printed as it happens, and written to
+    .coding-os/supervisor.log.
     """
     project, found = project_at(project_dir), _config(config, dry_run=dry_run)
     if not found.enabled:
@@ -233,8 +234,8 @@ async def switch(
 ) -> int:
     """Switch a profile by hand. It is left on that model, until `primary` or `auto` gives it back.
 
-    It is proven by reading back, and written to .coding-os/supervisor.log. Where `cos overseer run` is at it,
-    that does it.
+    It is proven by reading back, and written to .coding-os/supervisor.log. Where
+    `cos overseer run` is at it, that does it.
     """
     project, found = project_at(project_dir), _config(config)
 

@@ -34,8 +34,9 @@ async def resolve(
 ) -> int:
     """Say how mutable work ended whose outcome nobody knows. Look at its scope first.
 
-    `done` keeps a plan's step, and what needs it goes on. `failed` says that it left nothing behind: a resume
-    runs it again. It starts and sends nothing, and is written to .coding-os/extensions-audit.log.
+    `done` keeps a plan's step, and what needs it goes on. `failed` says that it
+    left nothing behind: a resume runs it again. It starts and sends nothing, and
+    is written to .coding-os/extensions-audit.log.
 
     Example: cos runs resolve RUN fix done --summary "The fix is in src/a.py, its tests pass."
     """

@@ -17,9 +17,10 @@ def roles(
     *,
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Show what each role is for, and its own tier, effort, timeout and rights.
+    """Show the roles, and what each starts from.
 
-    These are the last resort: a request, the policy and a preset come before them.
+    Of each: what it is for, its tier, effort, timeout and rights. These are the
+    last resort: a request, the policy and a preset come before them.
     """
     try:
         found = role_info(role)

@@ -43,7 +43,7 @@ async def run(
     project_dir: ProjectDir = Path(),
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Run a plan under supervision, or go on with one.
+    """Run a plan: its steps as children, as parallel as their needs allow.
 
     A plan is a YAML file with `steps`, each with an id, a role and a prompt,
     and where wanted: scope, mutable, needs, adapter, model, effort, complexity,

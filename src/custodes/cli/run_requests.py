@@ -22,8 +22,9 @@ async def cancel(
 ) -> int:
     """End a run with all that it started, or a whole conversation, and show what each run came to.
 
-    Its owner ends it, and proves that nothing of it is left, before this returns; what
-    an owner that died has left is ended here. What had ended stays as it was.
+    Its owner ends it, and proves that nothing of it is left, before this returns;
+    what an owner that died has left is ended here. What had ended stays as it
+    was.
     """
     project = project_at(project_dir)
 

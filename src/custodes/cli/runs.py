@@ -15,17 +15,9 @@ app = App(
     help="Show what ran here and how each run went; cancel one, or answer what it asks leave for.",
     help_format="plaintext",
 )
-for _name, _sentence in (
-    ("cancel", "End a run with all that it started, or a whole conversation."),
-    ("asks", "List what children ask leave for and nobody has answered yet."),
-    ("answer", "Answer what a child asks leave for."),
-):
-    app.command(f"custodes.cli.run_requests:{_name}", name=_name, help=_sentence)
-app.command(
-    "custodes.cli.resolve:resolve",
-    name="resolve",
-    help="Say how mutable work ended whose outcome nobody knows.",
-)
+for _name in ("cancel", "asks", "answer"):
+    app.command(f"custodes.cli.run_requests:{_name}", name=_name)
+app.command("custodes.cli.resolve:resolve", name="resolve")
 
 
 @app.command(name="list")
@@ -80,9 +72,10 @@ async def show(
 ) -> int:
     """Show one run: every attempt with its adapter, model, effort, pool, health decision and usage.
 
-    For an attempt whose runtime named its session: where its transcript is, and the command that goes on
-    with it; and what was spent of its fan-out's budget. Of a run of a plan: each step, how it stands, what
-    was spent of its budget, and what an operator has to say of it.
+    For an attempt whose runtime named its session: where its transcript is, and
+    the command that goes on with it; and what was spent of its fan-out's budget.
+    Of a run of a plan: each step, how it stands, what was spent of its budget,
+    and what an operator has to say of it.
     """
     project = project_at(project_dir)
 

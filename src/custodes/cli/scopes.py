@@ -54,9 +54,10 @@ async def release(
 ) -> int:
     """Release a scope though its holder is not proven gone.
 
-    It ends no process, so two may then write to the same files; look at `cos scopes list` first. What the
-    holder reports later is refused. It is written to .coding-os/extensions-audit.log. Exit code 1 where
-    nothing of that name is held.
+    It ends no process, so two may then write to the same files; look at `cos
+    scopes list` first. What the holder reports later is refused. It is written to
+    .coding-os/extensions-audit.log. Exit code 1 where nothing of that name is
+    held.
     """
     project = project_at(project_dir)
 

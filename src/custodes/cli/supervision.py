@@ -25,11 +25,7 @@ app = App(
     help_format="plaintext",
 )
 
-app.command(
-    "custodes.cli.explain:explain",
-    name="explain",
-    help="Say where a role's work would go, why, and whether it would be let in.",
-)
+app.command("custodes.cli.explain:explain", name="explain")
 
 
 @app.command

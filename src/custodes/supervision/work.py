@@ -147,6 +147,8 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
         return f"{budget} leaves {self._words(self.left)} ({taken}); {need}"
 
     def _words(self, amount: float) -> str:
+        if self.limit == "children" and amount == 1:
+            return "1 child"
         return f"{amount:g} USD" if self.limit == "usd" else f"{amount:.0f} {self.limit}"
 
 

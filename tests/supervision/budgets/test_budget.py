@@ -58,7 +58,7 @@ def test_the_child_past_the_limit_is_refused_and_told_what_was_left() -> None:
     assert refusal is None
     same, refusal = take_child(ledger, 0)
     assert refusal == Shortfall(limit="children", allowed=1, spent=1, left=0, needed=1)
-    assert "1 children is spent; 0 were left" in str(refusal)
+    assert "1 child is spent; 0 were left" in str(refusal)
     assert same == ledger
 
 

@@ -29,7 +29,7 @@ async def demo(
     otlp: Otlp = "",
     format: FormatOption = "text",  # noqa: A002 - the option's word
 ) -> int:
-    """Watch a supervised fan-out on a small project: no account, no key, no network.
+    """Watch a supervised fan-out: no account, no key, no network.
 
     Programs and models work side by side, a pool meets its limit, another covers,
     and a probe heals it. It takes about ten seconds and leaves nothing behind.
