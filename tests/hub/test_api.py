@@ -119,6 +119,7 @@ async def test_every_pool_that_cools_and_the_soonest_recovery_are_data(page: Bro
 
 async def test_an_explanation_that_makes_no_sense_is_refused(page: Browser, pair: Path) -> None:
     assert "reviewer" in (await page.get("/api/explain?role=reviewr")).json()["error"]["message"]
+    assert "a role is missing, as ?role=" in (await page.get("/api/explain")).json()["error"]["message"]
     assert (
         "COMPLEX" in (await page.get("/api/explain?role=reviewer&complexity=hard")).json()["error"]["message"]
     )

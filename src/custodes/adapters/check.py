@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 
+import anyio.to_thread
 import msgspec
 
 from custodes.adapters.descriptor import CAPABILITIES, Cli, Descriptor
@@ -72,7 +73,7 @@ async def check(registry: Registry, adapter: str) -> AdapterCheck:
         problems += [problem] if problem else []
     if found.can("dispatch") and readiness.code != "untrusted":
         try:
-            registry.runtime(adapter)
+            await anyio.to_thread.run_sync(registry.runtime, adapter)  # its import may take a second
         except AdapterError as error:
             problems.append(str(error))
     if adapter not in registry.agents:

@@ -39,7 +39,7 @@ from custodes.overseer.reading import default_config
 from custodes.policy.arguments import ArgumentsError, read
 from custodes.policy.overview import overview_of
 from custodes.policy.role_info import role_info
-from custodes.policy.roles import is_role, unknown_role
+from custodes.policy.roles import ROLES, is_role, unknown_role
 from custodes.policy.routing import RouteRequest
 from custodes.policy.settings import OldVersionError, PolicyRefusedError
 from custodes.policy.trigger import COMPLEXITIES, complexity_of
@@ -96,7 +96,10 @@ async def get_explanation(request: Request) -> Response:
     asked = request.query_params
     role, hard = asked.get("role", ""), asked.get("complexity", "")
     if not is_role(role):
-        return refused(400, "arguments", unknown_role(role), request.scope)
+        words = (
+            unknown_role(role) if role else f"a role is missing, as ?role={ROLES[0]}; `/api/roles` has them"
+        )
+        return refused(400, "arguments", words, request.scope)
     complexity = complexity_of(hard)
     if hard and complexity is None:
         words = f"unknown complexity {hard!r}; it is one of {', '.join(COMPLEXITIES)}"
