@@ -54,6 +54,7 @@ def test_keys_of_the_original_project_are_warned_about(tmp_path: Path) -> None:
     [
         ("modles: []", "'modles'; did you mean 'models'?"),
         ("models: [{id: a, buckt: x}]", "'models[0].buckt'; did you mean 'bucket'?"),
+        ("readiness: {extra: a.b}", "readiness.extra: 'a.b' must be an extra's plain name"),
         ("origin: builtin", "unknown key 'origin'"),
         ("models: [{bucket: x}]", "models[0]: object missing required field id"),
         ("models: [{id: 4.5}]", "models[0].id: expected str, got float"),

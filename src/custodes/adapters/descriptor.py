@@ -109,7 +109,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
     programs: bool = False
     """It runs the programs its models name (``argv``): at least one of them must be found."""
-    extra: Literal["", "acp"] = ""
+    extra: str = ""
     """The extra of Custodes that it needs, which brings a module of the same name."""
 
 
@@ -327,6 +327,8 @@ def _check(found: Descriptor, file: Path) -> None:
         _check_endpoint(found.endpoint, wrong)
     if found.cli is not None and not found.cli.binary.strip():
         raise wrong("cli.binary", "must name a program")
+    if not re.fullmatch(r"[a-z]*", found.readiness.extra):
+        raise wrong("readiness.extra", f"'{found.readiness.extra}' must be an extra's plain name, as acp")
 
 
 def _check_models(found: Descriptor, wrong: _Wrong) -> None:

@@ -169,8 +169,8 @@ async def run_program(
 
     Memory is bounded by ``keep_bytes`` and ``max_line_bytes`` whatever the program prints.
 
-    Under cancellation the same end is gone through, in at most ``grace_s`` and some seconds, before the
-    cancellation goes on.
+    Cancelled before it began, nothing runs. Under cancellation the same end is gone through, in at most
+    ``grace_s`` and some seconds, before the cancellation goes on.
 
     :raises ProgramMissing, ProgramNotExecutable, WorkingFolderError, ArgumentsTooLong: it did not start.
     :raises KeeperError: the keeper could not be started, or was lost; how the program ended is unknown.
@@ -184,6 +184,9 @@ async def run_program(
     source = stdin if isinstance(stdin, ProgramInput) else ProgramInput(stdin, closed=True)
     feeds = isinstance(stdin, ProgramInput) or bool(stdin)
     problem: Exception | None = None
+    # The order to run goes out in one breath, and the order to end comes after it: what was cancelled before
+    # would have run for a moment.
+    await anyio.lowlevel.checkpoint_if_cancelled()
 
     def started(pid: int) -> None:
         nonlocal problem
