@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.suite import pace
 from bench.suite.contest import Contender, hold
 from bench.suite.environment import CannotInstallError, environment
 from bench.suite.measure import Base, Bench, Measure
@@ -76,6 +77,13 @@ def bench(tmp_path: Path, *measures: Measure) -> Bench:
         yield Contender("c", ["/nowhere/at/all"])
 
     return Bench("small", "", lambda _: measures, contenders)
+
+
+@pytest.fixture(autouse=True)
+def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slow here is slow in a test already."""
+    monkeypatch.setattr(pace, "PACE_S", 0.1)
+    monkeypatch.setattr(pace, "LEAST_ASKS", 2)
 
 
 def test_rounds_are_interleaved_and_every_second_one_goes_the_other_way(tmp_path: Path) -> None:
