@@ -15,6 +15,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError as NotBegun
 from concurrent.futures import Future
@@ -22,7 +23,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 import aiosqlite
 import anyio
@@ -71,8 +71,8 @@ class Database:
         self._opened_file: tuple[int, int] | None = None
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
-        self._newest: WeakValueDictionary[aiosqlite.Connection, Future[Any]] = WeakValueDictionary()
-        """What each was asked at once last, while somebody has it."""
+        self._asked: defaultdict[aiosqlite.Connection, set[Future[Any]]] = defaultdict(set)
+        """What each was asked at once and has not answered."""
         # Used in the portal's loop only; each binds itself to it at its first wait.
         self._write_turn = asyncio.Lock()
         self._read_turn = asyncio.Lock()
@@ -226,10 +226,12 @@ class Database:
 
         with self._door:
             self._check_usable()
-            before = self._newest.get(connection)
-            answer = self._newest[connection] = asked(connection, work)
-        if before is None or before.done():
-            within_s = math.inf  # nothing is before it: it has begun, or is about to
+            unanswered = self._asked[connection]
+            if not unanswered:
+                within_s = math.inf  # nothing is before it: it begins at once
+            answer = asked(connection, work)
+            unanswered.add(answer)
+        answer.add_done_callback(unanswered.discard)
         with self._told(0):
             return await outcome_of(answer, within_s)
 
