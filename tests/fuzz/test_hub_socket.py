@@ -42,7 +42,8 @@ class Server(NamedTuple):
                 stream.sendall(piece)
             if more:
                 return b""
-            stream.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # where the server has ended it already; that is no ConnectionError
+                stream.shutdown(socket.SHUT_WR)
             while piece := stream.recv(1 << 16):
                 heard += piece
         return heard
