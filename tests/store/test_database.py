@@ -163,9 +163,8 @@ async def test_a_writer_of_this_process_is_waited_for_in_bounded_time_too_and_no
             async with anyio.create_task_group() as group:
                 group.start_soon(database.write, slow)
                 await anyio.to_thread.run_sync(begun.wait)
-                for _ in range(
-                    2
-                ):  # the second finds one before it that gave up, and the slow one before that
+                # The second finds one before it that gave up, and the slow one before that.
+                for _ in range(2):
                     with pytest.raises(StoreLocked):
                         await database.write(note, wait_s=0.1)
                 go.set()
