@@ -86,7 +86,7 @@ def _identity(path: str) -> object:
         found = os.stat(path)  # noqa: PTH116  # a stat as `Settings.read` does it
     except OSError as error:
         return error.errno
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _adapters(project: Path) -> object:
