@@ -601,8 +601,9 @@ async def test_a_budget_given_in_a_childs_own_process_narrows_there(
     assert len(rows(tmp_path)) == 2
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["at once", "though it has ended"])
 async def test_a_withdrawn_ask_is_answered_though_its_parent_has_no_slot_yet(
-    tmp_path: Path, script: scripted.Script
+    tmp_path: Path, script: scripted.Script, ended: bool
 ) -> None:
     scripted.configure(tmp_path, max_parallel=1)
     begun, other = anyio.Event(), anyio.Event()
@@ -611,6 +612,9 @@ async def test_a_withdrawn_ask_is_answered_though_its_parent_has_no_slot_yet(
         async with anyio.create_task_group() as group:
             group.start_soon(ask, tmp_path, request.environment, review("nested"))
             await begun.wait()  # the second, in the slot that this one gave up
+            if ended:
+                ((nested,),) = fan._nested.values()
+                await nested.cancel()
             group.cancel_scope.cancel()
         other.set()
         return await scripted.answer(request, progress)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -29,13 +29,14 @@ logger = logging.getLogger("custodes.supervision")
 WAIT_S = 5.0
 """How long the end of an attempt waits to forget its requests, in seconds."""
 
-Reply = Callable[[Outcome], Awaitable[None]]
-"""Hands an outcome to whoever asked. It never raises but under cancellation."""
+Reply = Callable[[Outcome], Coroutine[Any, Any, None]]
+"""Hands an outcome to whoever asked; the first counts. It never raises but under cancellation."""
 
 
 @dataclass(slots=True, eq=False)
 class _Asked:
     child: Child
+    reply: Reply
     withdrawn: bool = False
 
 
@@ -87,12 +88,12 @@ class Nest:
             span=self.span,
             client=client,
         )
-        asked = _Asked(job.family.nest(under, run_id, ask.work, ask.session))
+        asked = _Asked(job.family.nest(under, run_id, ask.work, ask.session), reply)
         self._asked[run_id] = asked
         self._used = True
         self._pending += 1
         self.places.give_back()
-        job.family.start_soon(self._see_through, run_id, asked, reply)
+        job.family.start_soon(self._see_through, run_id, asked)
 
     def withdraw(self, run_id: str, reason: str) -> None:
         """Nobody waits for it any more: end it. Idempotent."""
@@ -100,6 +101,8 @@ class Nest:
         if asked is not None and not asked.withdrawn:
             asked.withdrawn = True
             self.job.family.start_soon(asked.child.cancel, reason)
+            if asked.child.result is not None:  # it has ended, and its reply is held
+                self.job.family.start_soon(asked.reply, asked.child.result)
 
     async def close(self) -> None:
         """The attempt has ended: end what of its nested work still runs, and forget what was asked for.
@@ -124,17 +127,17 @@ class Nest:
                 ends.start_soon(asked.child.cancel, "the work that asked for it has ended")
         await self._all_answered.wait()
 
-    async def _see_through(self, run_id: str, asked: _Asked, reply: Reply) -> None:
+    async def _see_through(self, run_id: str, asked: _Asked) -> None:
         try:
             outcome = await asked.child.outcome()
             if asked.withdrawn:  # whoever asked waits for the end alone, not for its turn to go on
-                await reply(outcome)
+                await asked.reply(outcome)
             await self._come_back()
             if not asked.withdrawn:
-                await reply(outcome)
+                await asked.reply(outcome)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await reply(await asked.child.cancel("its fan-out was cancelled"))
+                await asked.reply(await asked.child.cancel("its fan-out was cancelled"))
             raise
         finally:
             del self._asked[run_id]
